@@ -1,0 +1,185 @@
+package txnproto
+
+import (
+	"time"
+
+	"interleave/sim/event"
+	"interleave/sim/rng"
+)
+
+// Txn is one attempt as one shard sees it: its branch there. The host makes it
+// at the attempt's first operation on the shard and drops it after Finish.
+//
+// All fields but the workspace are fixed at the branch's birth.
+type Txn struct {
+	ID      TxnID
+	Request RequestID
+	Client  ClientID
+	Class   ClassID
+	Attempt int       // 1 for the request's first
+	Hits    int       // earlier attempts of the request that were deadlock victims
+	TS      Timestamp // drawn at this attempt's begin
+	FirstTS Timestamp // drawn at the request's first begin: its age over all attempts
+
+	// Slot is the branch's dense index in this shard, reused after Finish. A
+	// controller keeps its own state per branch in a slice by Slot, and knows a
+	// newcomer by an ID that differs from the one it stored.
+	Slot int
+
+	// Ops counts operations granted to the branch so far (the work done here).
+	Ops int
+
+	// Puts is the workspace: the branch's uncommitted writes, one per key, in
+	// order of first write. The host fills it in when a write is granted.
+	Puts []Put
+	idx  map[Key]int // from 16 puts on
+}
+
+const putIndexFrom = 16
+
+// Put returns the branch's own uncommitted write of k, or nil.
+func (t *Txn) Put(k Key) *Put {
+	if t.idx != nil {
+		if i, ok := t.idx[k]; ok {
+			return &t.Puts[i]
+		}
+		return nil
+	}
+	for i := range t.Puts {
+		if t.Puts[i].Key == k {
+			return &t.Puts[i]
+		}
+	}
+	return nil
+}
+
+// SetPut records an uncommitted write. Only the host calls it.
+func (t *Txn) SetPut(p Put) {
+	if old := t.Put(p.Key); old != nil {
+		*old = p
+		return
+	}
+	t.Puts = append(t.Puts, p)
+	if t.idx != nil {
+		t.idx[p.Key] = len(t.Puts) - 1
+		return
+	}
+	if len(t.Puts) > putIndexFrom {
+		t.idx = make(map[Key]int, 2*len(t.Puts))
+		for i := range t.Puts {
+			t.idx[t.Puts[i].Key] = i
+		}
+	}
+}
+
+// Reset makes t an empty branch, keeping its memory. Only the host calls it.
+func (t *Txn) Reset() {
+	*t = Txn{Slot: t.Slot, Puts: t.Puts[:0]}
+}
+
+// Controller is one shard's concurrency control. Its host calls it from the
+// event loop, one call at a time, and never from within a Host method: what a
+// controller asks of its host takes effect after the current call returns.
+//
+// The life of a branch is: Access for each operation (after Waiting no further
+// call for the branch until its Resolve, but Finish may come: another shard, a
+// wound or the client can abort it); Prepare once, when the client commits;
+// Finish once. After an Abort verdict, given or resolved, the host calls Finish
+// with Aborted. A branch recovered from the log by a new leader is born
+// prepared: see Recoverer.
+type Controller interface {
+	// Access asks to run op for tx. Granted and Abort are final. After Waiting,
+	// the controller calls Host.Resolve for tx exactly once, later, unless
+	// Finish comes first. On Granted the host reads the newest committed version
+	// of the rows (or the branch's own write) and puts writes in the workspace.
+	// op is valid until it is answered.
+	Access(tx *Txn, op *Op) Verdict
+	// Prepare asks whether tx may commit here: validation. Same verdicts.
+	// After Granted the branch can no longer be killed by the controller.
+	Prepare(tx *Txn) Verdict
+	// Finish ends tx here and releases what it holds. On Committed the host has
+	// already installed its writes.
+	Finish(tx *Txn, outcome Outcome)
+}
+
+// Recoverer is implemented by controllers whose prepared transactions need
+// more than nothing to survive a change of leader: the new leader's host calls
+// Recover for each prepared branch in its log, in log order, before any other
+// call. The controller takes back what protects tx.Puts (locks, pending writes).
+type Recoverer interface {
+	Recover(tx *Txn)
+}
+
+// Timed is implemented by controllers that use Host.After.
+type Timed interface {
+	// Timer is called when the timer set with arg has run out.
+	Timer(arg uint64)
+}
+
+// Messenger is implemented by controllers that use Host.Send.
+type Messenger interface {
+	// Receive takes a message that the controller of shard from sent.
+	Receive(from ShardID, m *Message)
+	// PeerReset says that shard's controller was lost with its leader and starts empty.
+	PeerReset(shard ShardID)
+}
+
+// Message goes from the controller of one shard to that of another, with the
+// latency of the link between their leaders; two on the same way keep their order.
+type Message struct {
+	Kind uint8
+	Txn  TxnID
+	Args [6]uint64
+	Txns []TxnID
+}
+
+// Host is what a controller has: the clock, timers, the store and the way to
+// answer. Methods have no effect inside the controller's current call but to
+// note what shall happen after it.
+type Host interface {
+	// Shard is the shard this controller is in charge of; Shards how many there are.
+	Shard() ShardID
+	Shards() int
+	// Now is the virtual time.
+	Now() event.Time
+	// Store is the committed state of the shard.
+	Store() Store
+	// Resolve ends the Waiting of tx's operation or prepare.
+	Resolve(tx *Txn, v Verdict)
+	// Kill aborts another branch with a reason, whatever it is doing: its client is
+	// told, and Finish follows after the current call. It reports false when the
+	// branch is prepared or has ended: then it must be waited for.
+	Kill(tx *Txn, r AbortReason) bool
+	// Blocked reports that tx has begun to wait for the given transactions
+	// over key; for the report, traces and the waits-for picture.
+	Blocked(tx *Txn, key Key, on []TxnID)
+	// After asks for Timer(arg) in d; Cancel takes it back.
+	After(d time.Duration, arg uint64) event.Timer
+	Cancel(t event.Timer) bool
+	// Send sends a message to the controller of another shard. It copies m.
+	Send(to ShardID, m *Message)
+	// Rand is the controller's own random stream.
+	Rand() *rng.Stream
+	// Stats are the counters the controller fills in.
+	Stats() *ControlStats
+}
+
+// Store is the committed state of one shard as its controller may read it.
+type Store interface {
+	// Get returns the newest committed row of k.
+	Get(k Key) Row
+	// NextKey returns the smallest present key >= k in this shard, and false when
+	// there is none: the key whose gap a range lock must cover.
+	NextKey(k Key) (Key, bool)
+}
+
+// ControlStats are a controller's counters, summed over shards in the report.
+type ControlStats struct {
+	Deadlocks      uint64            // cycles found
+	FalseDeadlocks uint64            // cycles that no longer held when the victim was reached
+	CycleLength    [16]uint64        // by number of transactions; the last bucket holds longer ones
+	QueueSum       uint64            // queue lengths met by waiting operations, summed
+	QueueCount     uint64            // how many operations met a queue
+	QueueMax       int               // the longest queue met
+	Extra          map[string]uint64 // a protocol's own counters by name
+}

@@ -1,0 +1,80 @@
+package txnproto
+
+// OpKind is what an operation does.
+type OpKind uint8
+
+// The operations.
+const (
+	Read          OpKind = iota // read one row
+	ReadForUpdate               // read one row that the transaction means to write
+	Write                       // set one row, whatever it held (present or not)
+	Modify                      // read one row and write value + Op.Value in one step
+	Insert                      // add one row; aborts with Constraint when it is present
+	Delete                      // remove one row
+	Scan                        // read every row with Key <= key < End
+	NumOpKinds
+)
+
+var opNames = [NumOpKinds]string{"read", "read-for-update", "update", "rmw", "insert", "delete", "scan"}
+
+// String returns the operation's name in reports.
+func (k OpKind) String() string { return opNames[k] }
+
+// Reads reports whether the operation's effect depends on the row's old state.
+func (k OpKind) Reads() bool {
+	switch k {
+	case Read, ReadForUpdate, Modify, Insert, Scan:
+		return true
+	case Write, Delete:
+		return false
+	default:
+		panic("txnproto: unknown operation")
+	}
+}
+
+// Writes reports whether the operation leaves a new version at commit.
+func (k OpKind) Writes() bool {
+	switch k {
+	case Write, Modify, Insert, Delete:
+		return true
+	case Read, ReadForUpdate, Scan:
+		return false
+	default:
+		panic("txnproto: unknown operation")
+	}
+}
+
+// Op is one operation of a program, or one shard's part of it: a scan over
+// several shards reaches each controller as that shard's rows of [Key, End).
+type Op struct {
+	Kind  OpKind
+	Key   Key
+	End   Key   // Scan: the first key not covered
+	Value Value // Write, Insert: the new value; Modify: what is added
+}
+
+// Row is one row as an operation found it.
+type Row struct {
+	Key     Key
+	Value   Value
+	Version Version
+	Exists  bool // false: never inserted, or deleted
+	Own     bool // the transaction's own uncommitted write
+}
+
+// Result is what an operation found.
+type Result struct {
+	// Row is the row read; for Write and Delete it is zero but for the key.
+	Row Row
+	// Rows are a scan's rows in key order, those present (Exists) and those known
+	// to be absent by a version; a program skips the absent. Valid until the next operation.
+	Rows []Row
+}
+
+// Put is one row's uncommitted new state in an attempt's workspace.
+type Put struct {
+	Key     Key
+	Value   Value
+	Deleted bool
+	Version Version // set when the store installs it
+}

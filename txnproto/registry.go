@@ -1,0 +1,239 @@
+package txnproto
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Param is one parameter of a protocol or a workload: the single source of its
+// flag, help, schema and check.
+type Param struct {
+	Name    string
+	Kind    ParamKind
+	Default string
+	Choices []string // for ParamChoice
+	Min     float64  // for ParamInt and ParamFloat
+	Max     float64  // 0 with Min 0: no bound
+	Help    string   // one line
+}
+
+// ParamKind is the type of a parameter's value.
+type ParamKind uint8
+
+// The kinds.
+const (
+	ParamInt ParamKind = iota
+	ParamFloat
+	ParamBool
+	ParamDuration
+	ParamChoice
+	ParamString
+)
+
+// Params are parameter values by name, as given; absent ones have their default.
+type Params struct {
+	defs   []Param
+	values map[string]string
+}
+
+// NewParams checks given values against their definitions. The error names the
+// parameter, the value and what is allowed.
+func NewParams(owner string, defs []Param, given map[string]string) (Params, error) {
+	p := Params{defs, map[string]string{}}
+	for _, d := range defs {
+		p.values[d.Name] = d.Default
+	}
+	names := make([]string, 0, len(given))
+	for n := range given { // order: sorted below
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		d, ok := p.def(n)
+		if !ok {
+			known := make([]string, len(defs))
+			for i := range defs {
+				known[i] = defs[i].Name
+			}
+			if len(known) == 0 {
+				return p, fmt.Errorf("%s: unknown parameter %q: it has none", owner, n)
+			}
+			return p, fmt.Errorf("%s: unknown parameter %q: it has %s", owner, n, strings.Join(known, ", "))
+		}
+		if err := d.check(given[n]); err != nil {
+			return p, fmt.Errorf("%s: parameter %s: %w", owner, n, err)
+		}
+		p.values[n] = given[n]
+	}
+	return p, nil
+}
+
+func (p Params) def(name string) (Param, bool) {
+	for _, d := range p.defs {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Param{}, false
+}
+
+func (d Param) check(v string) error {
+	var x float64
+	var err error
+	switch d.Kind {
+	case ParamInt:
+		var n int64
+		n, err = strconv.ParseInt(v, 10, 64)
+		x = float64(n)
+	case ParamFloat:
+		x, err = strconv.ParseFloat(v, 64)
+	case ParamBool:
+		_, err = strconv.ParseBool(v)
+	case ParamDuration:
+		var t time.Duration
+		t, err = time.ParseDuration(v)
+		if err == nil && t < 0 {
+			err = fmt.Errorf("negative")
+		}
+	case ParamChoice:
+		for _, c := range d.Choices {
+			if c == v {
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is not one of %s", v, strings.Join(d.Choices, ", "))
+	case ParamString:
+	default:
+		panic("txnproto: unknown parameter kind")
+	}
+	if err != nil {
+		return fmt.Errorf("%q: want %s", v, d.Allowed())
+	}
+	numeric := d.Kind == ParamInt || d.Kind == ParamFloat
+	if numeric && !(d.Min == 0 && d.Max == 0) && !(x >= d.Min && x <= d.Max) {
+		return fmt.Errorf("%s: want %s", v, d.Allowed())
+	}
+	return nil
+}
+
+// Allowed says in words what values the parameter takes.
+func (d Param) Allowed() string {
+	bounds := ""
+	if d.Min != 0 || d.Max != 0 {
+		bounds = fmt.Sprintf(" from %v to %v", d.Min, d.Max)
+	}
+	switch d.Kind {
+	case ParamInt:
+		return "a whole number" + bounds
+	case ParamFloat:
+		return "a number" + bounds
+	case ParamBool:
+		return "true or false"
+	case ParamDuration:
+		return "a duration such as 10ms"
+	case ParamChoice:
+		return "one of " + strings.Join(d.Choices, ", ")
+	case ParamString:
+		return "text"
+	default:
+		panic("txnproto: unknown parameter kind")
+	}
+}
+
+func (p Params) get(name string, k ParamKind) string {
+	d, ok := p.def(name)
+	if !ok || d.Kind != k {
+		panic("txnproto: no such parameter: " + name)
+	}
+	return p.values[name]
+}
+
+// Int returns a ParamInt's value.
+func (p Params) Int(name string) int {
+	n, err := strconv.Atoi(p.get(name, ParamInt))
+	return must(n, err)
+}
+
+// Float returns a ParamFloat's value.
+func (p Params) Float(name string) float64 {
+	x, err := strconv.ParseFloat(p.get(name, ParamFloat), 64)
+	return must(x, err)
+}
+
+// Bool returns a ParamBool's value.
+func (p Params) Bool(name string) bool {
+	b, err := strconv.ParseBool(p.get(name, ParamBool))
+	return must(b, err)
+}
+
+// Duration returns a ParamDuration's value.
+func (p Params) Duration(name string) time.Duration {
+	d, err := time.ParseDuration(p.get(name, ParamDuration))
+	return must(d, err)
+}
+
+// Choice returns a ParamChoice's value.
+func (p Params) Choice(name string) string { return p.get(name, ParamChoice) }
+
+// String returns a ParamString's value.
+func (p Params) String(name string) string { return p.get(name, ParamString) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("txnproto: a default value breaks its own definition: " + err.Error())
+	}
+	return v
+}
+
+// Protocol is a registered concurrency control.
+type Protocol struct {
+	Name    string
+	Family  string // "two-phase locking", "timestamp ordering", "optimistic", …
+	Promise string // the isolation level, as txnproto/history writes it
+	Help    string // one line
+	Source  string // the publication it follows
+	Params  []Param
+
+	// DropReadOnly says that a read-only participant may release everything when
+	// it has prepared. Without it the branch stays until the decision.
+	DropReadOnly bool
+
+	// New makes the controller of one shard.
+	New func(h Host, p Params) Controller
+}
+
+var protocols []*Protocol
+
+// Register adds a protocol to the list that the command, its help and the
+// reference are made from. It panics on a name taken twice.
+func Register(p *Protocol) {
+	if _, ok := ProtocolNamed(p.Name); ok {
+		panic("txnproto: protocol registered twice: " + p.Name)
+	}
+	if _, err := NewParams(p.Name, p.Params, nil); err != nil {
+		panic(err)
+	}
+	for _, d := range p.Params {
+		if err := d.check(d.Default); err != nil {
+			panic("txnproto: " + p.Name + "." + d.Name + ": default: " + err.Error())
+		}
+	}
+	protocols = append(protocols, p)
+	sort.SliceStable(protocols, func(i, j int) bool { return protocols[i].Name < protocols[j].Name })
+}
+
+// Protocols returns the registered protocols in order of name.
+func Protocols() []*Protocol { return protocols }
+
+// ProtocolNamed returns the protocol of that name.
+func ProtocolNamed(name string) (*Protocol, bool) {
+	for _, p := range protocols {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return nil, false
+}
