@@ -1,0 +1,156 @@
+package nodes
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"interleave/txnproto"
+)
+
+// EntryKind is what a log entry does to a shard's replicated state.
+type EntryKind uint8
+
+// The kinds.
+const (
+	EntryNoop    EntryKind = iota // nothing; carries a leader's term or the commit index
+	EntryCommit                   // the decision to commit, with this shard's own writes
+	EntryPrepare                  // a participant is ready: its writes, not yet visible
+	EntryFinish                   // a participant's prepared branch ends as Outcome says
+)
+
+// Entry is one entry of a shard's log.
+type Entry struct {
+	Kind    EntryKind
+	Outcome txnproto.Outcome // EntryFinish
+	Attempt int32
+	Client  txnproto.ClientID
+	Request txnproto.RequestID
+	Txn     txnproto.TxnID
+	TS      txnproto.Timestamp
+	FirstTS txnproto.Timestamp
+	// Coordinator is the shard that decides (EntryPrepare).
+	Coordinator txnproto.ShardID
+	// Participants are the other shards that wait for the decision (EntryCommit).
+	Participants []txnproto.ShardID
+	// Puts are the shard's writes. Apply sets their versions.
+	Puts []txnproto.Put
+	// Forget are decisions that every participant has carried out.
+	Forget []txnproto.TxnID
+
+	// Tag is the proposer's own mark, meaningful at the node and term that proposed it.
+	Tag uint64
+
+	refs int32 // replicas that have not applied it yet (quorum)
+}
+
+const putBytes = 17
+
+// Size is the entry's encoded size plus the rows' payload, in bytes.
+func (e *Entry) Size(valueBytes int) int {
+	return 66 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(putBytes+valueBytes)
+}
+
+// AppendTo appends the encoded entry to b. Versions are not encoded: applying
+// gives them.
+func (e *Entry) AppendTo(b []byte) []byte {
+	le := binary.LittleEndian
+	b = append(b, byte(e.Kind), byte(e.Outcome))
+	b = le.AppendUint32(b, uint32(e.Attempt))
+	b = le.AppendUint32(b, uint32(e.Client))
+	b = le.AppendUint64(b, uint64(e.Request))
+	b = le.AppendUint64(b, uint64(e.Txn))
+	b = le.AppendUint64(b, uint64(e.TS))
+	b = le.AppendUint64(b, uint64(e.FirstTS))
+	b = le.AppendUint32(b, uint32(e.Coordinator))
+	b = le.AppendUint64(b, e.Tag)
+	b = le.AppendUint32(b, uint32(len(e.Participants)))
+	b = le.AppendUint32(b, uint32(len(e.Puts)))
+	b = le.AppendUint32(b, uint32(len(e.Forget)))
+	for _, s := range e.Participants {
+		b = le.AppendUint32(b, uint32(s))
+	}
+	for i := range e.Puts {
+		b = appendPut(b, &e.Puts[i])
+	}
+	for _, t := range e.Forget {
+		b = le.AppendUint64(b, uint64(t))
+	}
+	return b
+}
+
+func appendPut(b []byte, p *txnproto.Put) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(p.Key))
+	b = le.AppendUint64(b, uint64(p.Value))
+	if p.Deleted {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// Decode reads an encoded entry into e.
+func (e *Entry) Decode(b []byte) error {
+	r := reader{b: b}
+	*e = Entry{
+		Kind:        EntryKind(r.u8()),
+		Outcome:     txnproto.Outcome(r.u8()),
+		Attempt:     int32(r.u32()),
+		Client:      txnproto.ClientID(r.u32()),
+		Request:     txnproto.RequestID(r.u64()),
+		Txn:         txnproto.TxnID(r.u64()),
+		TS:          txnproto.Timestamp(r.u64()),
+		FirstTS:     txnproto.Timestamp(r.u64()),
+		Coordinator: txnproto.ShardID(r.u32()),
+		Tag:         r.u64(),
+	}
+	np, nw, nf := r.u32(), r.u32(), r.u32()
+	if uint64(np)*4+uint64(nw)*putBytes+uint64(nf)*8 != uint64(len(r.b)) {
+		r.bad = true
+	}
+	if r.bad {
+		return fmt.Errorf("nodes: log entry of %d bytes is malformed", len(b))
+	}
+	if np > 0 {
+		e.Participants = make([]txnproto.ShardID, np)
+		for i := range e.Participants {
+			e.Participants[i] = txnproto.ShardID(r.u32())
+		}
+	}
+	if nw > 0 {
+		e.Puts = make([]txnproto.Put, nw)
+		for i := range e.Puts {
+			e.Puts[i] = r.put()
+		}
+	}
+	if nf > 0 {
+		e.Forget = make([]txnproto.TxnID, nf)
+		for i := range e.Forget {
+			e.Forget[i] = txnproto.TxnID(r.u64())
+		}
+	}
+	return nil
+}
+
+// reader takes little-endian fields off a buffer and remembers running short.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if len(r.b) < n {
+		r.bad = true
+		return make([]byte, n)
+	}
+	v := r.b[:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) u8() uint8   { return r.take(1)[0] }
+func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+func (r *reader) put() txnproto.Put {
+	return txnproto.Put{Key: txnproto.Key(r.u64()), Value: txnproto.Value(r.u64()), Deleted: r.u8() != 0}
+}
