@@ -1,31 +1,36 @@
 package event
 
-import "time"
-
-type item struct {
-	at   Time
-	seq  uint64
-	h    HandlerID
-	slot uint32
-	arg  uint64
-}
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+)
 
 // Loop holds the pending events and the clock. The zero Loop is not ready; use New.
 type Loop struct {
-	now      Time
-	seq      uint64
-	q        []item
+	now Time
+	q   ladder
+	// never holds the events scheduled at Never, which do not run.
+	never []item
+
 	handlers []func(uint64)
 	names    []string
-	gens     []uint32
-	free     []uint32
-	live     int
-	ran      uint64
-	stopped  bool
+
+	// gens has a generation per timer slot: odd while its event is pending,
+	// even when it was cancelled or has run. Slot 0 is no timer.
+	gens []uint32
+	free []uint32
+
+	live int // pending events, cancelled ones not counted
+	dead int // cancelled events still in q or never
+	ran  uint64
+
+	stopped bool
+	current item // the event that runs, or ran last
 }
 
 // New returns an empty loop at time 0.
-func New() *Loop { return &Loop{gens: make([]uint32, 1)} }
+func New() *Loop { return &Loop{q: newLadder(), gens: make([]uint32, 1)} }
 
 // Now returns the current virtual time.
 func (l *Loop) Now() Time { return l.now }
@@ -43,11 +48,29 @@ func (l *Loop) Handle(name string, fn func(arg uint64)) HandlerID {
 	return HandlerID(len(l.handlers) - 1)
 }
 
-// At schedules h(arg) at time at. REQUIRES: at is not before Now.
-func (l *Loop) At(at Time, h HandlerID, arg uint64) { l.push(at, h, 0, arg) }
+// HandlerName returns the name h was registered under.
+func (l *Loop) HandlerName(h HandlerID) string {
+	if int(h) >= len(l.names) {
+		return h.String()
+	}
+	return l.names[h]
+}
 
-// After schedules h(arg) d from now. REQUIRES: d >= 0.
-func (l *Loop) After(d time.Duration, h HandlerID, arg uint64) { l.push(l.now.Add(d), h, 0, arg) }
+// At schedules h(arg) at time at. REQUIRES: at is not before Now. An event at
+// Never stays pending and does not run.
+func (l *Loop) At(at Time, h HandlerID, arg uint64) {
+	l.push(item{at: at, arg: arg, h: h})
+}
+
+// After schedules h(arg) d from now. REQUIRES: d >= 0. A time that cannot be
+// represented is Never.
+func (l *Loop) After(d time.Duration, h HandlerID, arg uint64) {
+	at := l.now + Time(d)
+	if at < l.now && d >= 0 {
+		at = Never
+	}
+	l.push(item{at: at, arg: arg, h: h})
+}
 
 // Schedule is At with a handle to cancel it.
 func (l *Loop) Schedule(at Time, h HandlerID, arg uint64) Timer {
@@ -56,22 +79,57 @@ func (l *Loop) Schedule(at Time, h HandlerID, arg uint64) Timer {
 		slot = l.free[n-1]
 		l.free = l.free[:n-1]
 	} else {
+		slot = uint32(len(l.gens))
 		l.gens = append(l.gens, 0)
-		slot = uint32(len(l.gens) - 1)
 	}
 	l.gens[slot]++
-	l.push(at, h, slot, arg)
+	l.push(item{at: at, arg: arg, h: h, slot: slot})
 	return Timer{slot, l.gens[slot]}
 }
 
 // Cancel takes back a scheduled event. It reports false, and does nothing,
-// when the event has run or was cancelled before.
+// when the event has run, is running or was cancelled before.
 func (l *Loop) Cancel(t Timer) bool {
 	if t.slot == 0 || l.gens[t.slot] != t.gen {
 		return false
 	}
 	l.gens[t.slot]++
 	l.live--
+	l.dead++
+	if l.dead > l.live && l.dead >= sweepMin {
+		l.sweep()
+	}
+	return true
+}
+
+// sweepMin keeps sweeps, which look at every bucket, rare in a small queue.
+const sweepMin = 1024
+
+// sweep drops the cancelled events. Each costs, over time, a constant: a sweep
+// looks at fewer than two events for each one it drops.
+func (l *Loop) sweep() {
+	l.q.sweep(l.reap)
+	k := 0
+	for _, it := range l.never {
+		if !l.reap(it) {
+			l.never[k] = it
+			k++
+		}
+	}
+	l.never = l.never[:k]
+	if l.dead != 0 {
+		panic(fmt.Sprintf("event: %d cancelled events not found at %v", l.dead, l.now))
+	}
+}
+
+// reap reports whether it was cancelled, and if so frees its slot: the caller
+// drops it.
+func (l *Loop) reap(it item) bool {
+	if it.slot == 0 || l.gens[it.slot]&1 != 0 {
+		return false
+	}
+	l.free = append(l.free, it.slot)
+	l.dead--
 	return true
 }
 
@@ -80,94 +138,121 @@ func (l *Loop) Stop() { l.stopped = true }
 
 // NextAt returns the time of the earliest pending event, or Never.
 func (l *Loop) NextAt() Time {
-	if len(l.q) == 0 {
-		return Never
+	q := &l.q
+	for {
+		if q.head == len(q.bottom) && !q.refill() {
+			return Never
+		}
+		if it := &q.bottom[q.head]; it.slot == 0 || !l.reap(*it) {
+			return it.at
+		}
+		q.head++
 	}
-	return l.q[0].at
 }
 
 // Step runs the earliest event. It reports false when none is pending.
 func (l *Loop) Step() bool {
-	for len(l.q) > 0 {
-		it := l.pop()
-		if it.slot != 0 {
-			dead := l.gens[it.slot]&1 == 0
-			l.gens[it.slot] += uint32(1)
-			if dead {
-				l.gens[it.slot]--
-				l.free = append(l.free, it.slot)
-				continue
-			}
-			l.free = append(l.free, it.slot)
-		}
-		l.live--
-		l.now = it.at
-		l.ran++
-		l.handlers[it.h](it.arg)
-		return true
-	}
-	return false
+	defer l.annotate()
+	return l.step(Never - 1)
 }
 
 // Run runs events until none is pending or Stop is called.
 func (l *Loop) Run() {
+	defer l.annotate()
 	l.stopped = false
-	for !l.stopped && l.Step() {
+	for !l.stopped && l.step(Never-1) {
 	}
 }
 
-// RunUntil runs every event up to and including time t, then sets the clock to t.
-// It returns early, with the clock at the last event, when Stop is called.
+// RunUntil runs every event up to and including time t, then sets the clock to
+// t, unless t is Never. It returns early, with the clock at the last event,
+// when Stop is called.
 func (l *Loop) RunUntil(t Time) {
+	defer l.annotate()
 	l.stopped = false
-	for !l.stopped && l.NextAt() <= t {
-		l.Step()
+	for !l.stopped && l.step(t) {
 	}
-	if !l.stopped && l.now < t {
+	if !l.stopped && l.now < t && t != Never {
 		l.now = t
 	}
 }
 
-func (l *Loop) less(i, j int) bool {
-	a, b := &l.q[i], &l.q[j]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
+// step runs the earliest event if it is not after limit.
+func (l *Loop) step(limit Time) bool {
+	q := &l.q
+	for {
+		if q.head == len(q.bottom) && !q.refill() {
+			return false
+		}
+		it := q.bottom[q.head]
+		if it.slot != 0 {
+			if l.reap(it) {
+				q.head++
+				continue
+			}
+			if it.at > limit {
+				return false
+			}
+			l.gens[it.slot]++
+			l.free = append(l.free, it.slot)
+		} else if it.at > limit {
+			return false
+		}
+		q.head++
+		l.live--
+		l.now = it.at
+		l.ran++
+		l.current = it
+		l.handlers[it.h](it.arg)
+		return true
+	}
 }
 
-func (l *Loop) push(at Time, h HandlerID, slot uint32, arg uint64) {
-	if at < l.now {
-		panic("event: scheduled in the past: " + at.String() + " before " + l.now.String() + " by " + l.names[h])
+func (l *Loop) push(it item) {
+	if it.at < l.now {
+		l.panicPast(it)
 	}
-	l.seq++
 	l.live++
-	l.q = append(l.q, item{at, l.seq, h, slot, arg})
-	for i := len(l.q) - 1; i > 0; {
-		p := (i - 1) / 2
-		if !l.less(i, p) {
-			break
-		}
-		l.q[i], l.q[p] = l.q[p], l.q[i]
-		i = p
+	if it.at == Never {
+		l.never = append(l.never, it)
+		return
 	}
+	l.q.push(l.now, it)
 }
 
-func (l *Loop) pop() item {
-	top := l.q[0]
-	n := len(l.q) - 1
-	l.q[0] = l.q[n]
-	l.q = l.q[:n]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= n {
-			break
-		}
-		if c+1 < n && l.less(c+1, c) {
-			c++
-		}
-		if !l.less(c, i) {
-			break
-		}
-		l.q[i], l.q[c] = l.q[c], l.q[i]
-		i = c
+func (l *Loop) panicPast(it item) {
+	panic(fmt.Sprintf("event: %s(%d) scheduled in the past: %v is before now, %v",
+		l.HandlerName(it.h), it.arg, it.at, l.now))
+}
+
+// HandlerPanic is what Run, RunUntil and Step panic with when a handler does.
+type HandlerPanic struct {
+	At      Time   // virtual time
+	Handler string // name of the handler
+	Arg     uint64
+	Value   any    // what the handler panicked with
+	Stack   []byte // the stack at the handler's panic
+}
+
+// Error says where in virtual time the handler panicked, and with what.
+func (p *HandlerPanic) Error() string {
+	return fmt.Sprintf("event: at %v handler %s(%d): %v", p.At, p.Handler, p.Arg, p.Value)
+}
+
+// Unwrap returns the value of the panic when it is an error, and otherwise nil.
+func (p *HandlerPanic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// annotate, deferred, adds to a panic which event it came from. A loop run by a
+// handler of another one keeps the innermost report.
+func (l *Loop) annotate() {
+	switch v := recover().(type) {
+	case nil:
+	case *HandlerPanic:
+		panic(v)
+	default:
+		panic(&HandlerPanic{l.now, l.HandlerName(l.current.h), l.current.arg, v, debug.Stack()})
 	}
-	return top
 }
