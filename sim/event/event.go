@@ -15,6 +15,7 @@ package event
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 	"time"
 )
@@ -40,6 +41,22 @@ func (t Time) String() string {
 		return "never"
 	}
 	return time.Duration(t).String()
+}
+
+// TransferTime returns how long n bytes take at perSecond bytes a second,
+// rounded down to a nanosecond; 0 when perSecond is 0, which stands for no
+// limit. REQUIRES: neither is negative. A time that cannot be represented is the
+// longest that can.
+func TransferTime(n, perSecond int64) time.Duration {
+	if perSecond == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), 1e9)
+	if hi >= uint64(perSecond) {
+		return math.MaxInt64
+	}
+	ns, _ := bits.Div64(hi, lo, uint64(perSecond))
+	return time.Duration(min(ns, math.MaxInt64))
 }
 
 // HandlerID names a function registered with Handle.

@@ -133,6 +133,16 @@ func (l *Loop) reap(it item) bool {
 	return true
 }
 
+// Call runs h(arg) at once, as part of the event that is running: for a
+// component that reports several things of one instant in order. It is not
+// counted as an event.
+func (l *Loop) Call(h HandlerID, arg uint64) {
+	outer := l.current
+	l.current = item{at: l.now, arg: arg, h: h}
+	l.handlers[h](arg)
+	l.current = outer
+}
+
 // Stop makes Run and RunUntil return after the current event.
 func (l *Loop) Stop() { l.stopped = true }
 

@@ -186,6 +186,51 @@ func TestPanics(t *testing.T) {
 	}()
 }
 
+func TestCall(t *testing.T) {
+	l := New()
+	var got []uint64
+	inner := l.Handle("inner", func(arg uint64) {
+		if got = append(got, arg); arg == 3 {
+			panic("three")
+		}
+	})
+	outer := l.Handle("outer", func(arg uint64) {
+		l.Call(inner, arg)
+		l.Call(inner, arg+1)
+	})
+	l.At(5, outer, 1)
+	l.At(6, outer, 2)
+	defer func() {
+		want := "event: at 6ns handler inner(3): three"
+		if p, _ := recover().(*HandlerPanic); p == nil || p.Error() != want {
+			t.Errorf("got %v, want %s", p, want)
+		}
+		if want := []uint64{1, 2, 2, 3}; !slices.Equal(got, want) || l.Processed() != 2 {
+			t.Errorf("ran %v in %d events, want %v in 2", got, l.Processed(), want)
+		}
+	}()
+	l.Run()
+}
+
+func TestTransferTime(t *testing.T) {
+	for _, c := range []struct {
+		n, perSecond int64
+		want         time.Duration
+	}{
+		{1000, 0, 0},
+		{0, 1, 0},
+		{125, 1_000_000, 125 * time.Microsecond},
+		{1, 3_000_000_000, 0},
+		{10_000_000_000, 1, math.MaxInt64}, // 10^19 ns
+		{math.MaxInt64, 1, math.MaxInt64},
+		{math.MaxInt64, math.MaxInt64, time.Second},
+	} {
+		if got := TransferTime(c.n, c.perSecond); got != c.want {
+			t.Errorf("TransferTime(%d, %d) = %v, want %v", c.n, c.perSecond, got, c.want)
+		}
+	}
+}
+
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	l := New()
 	timers := make([]Timer, 1000)
