@@ -65,7 +65,6 @@ var allowedImports = []struct{ file, importPath, why string }{
 	{"reports/", "github.com/HdrHistogram/hdrhistogram-go", "latency histograms"},
 	{"reports/", "gonum.org/v1", "statistics and plots"},
 	{"reports/", "github.com/jedib0t/go-pretty", "tables"},
-	{"reports/", "github.com/mattn/go-runewidth", "column widths"},
 	{"txnproto/history/", "io", "histories are read and written"},
 	{"txnproto/history/", "bufio", "histories are read and written"},
 	{"workloads/ycsb", "os", "YCSB property files are read"},
