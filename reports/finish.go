@@ -1,0 +1,229 @@
+package reports
+
+import (
+	"time"
+
+	"interleave/sim/event"
+	"interleave/txnproto"
+)
+
+// ageFactor times the median latency is the age from which an unfinished
+// request counts as starved.
+const ageFactor = 10
+
+// Finish returns the result of the window that ends at now, with the requests
+// still open. The caller adds what it alone knows: spec, verdict, isolation,
+// resources, and the controllers' counters with SetControl.
+func (c *Collector) Finish(now event.Time, open []Open) *Result {
+	all := newClassStats()
+	for i := range c.classes {
+		all.add(&c.classes[i])
+	}
+	r := &Result{
+		Digest: c.digest.sum(), Verdict: VerdictOK,
+		WindowNS: int64(now.Sub(c.start)), VirtualNS: int64(now),
+		Committed: all.endings[txnproto.EndCommitted], RolledBack: all.endings[txnproto.EndRolledBack],
+		GivenUp: all.endings[txnproto.EndGivenUp], TurnedAway: c.turnedAway,
+		Latency: all.latency.latencySummary(), AttemptLatency: all.last.latencySummary(),
+		Breakdown: Breakdown(all.parts), Attempts: all.attempts.attemptsSummary(),
+		Operations: all.ops, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
+		// Operations that ended in an abort are counted where they waited.
+		BlockingRatio: ratio(c.lockWaits, all.ops+c.abortedWaits),
+		HottestKeys:   c.keys.hottest(hotKeysShown), Confidence: c.batches.confidence(now),
+		CycleLengths: []CycleLength{},
+	}
+	c.unfinished(r, now, open)
+	c.starvation(r, &all)
+	r.AbortedAttempts = all.aborted()
+	r.Aborts = reasons(&all.aborts)
+	if r.WindowNS > 0 {
+		seconds := float64(r.WindowNS) / 1e9
+		r.Throughput = float64(r.Committed) / seconds
+		r.AttemptsPerS = float64(all.finished) / seconds
+	}
+	r.AbortRatio = ratio(r.AbortedAttempts, all.finished)
+	r.AbortsPerCommit = ratio(r.AbortedAttempts, r.Committed)
+	r.WastedWork = ratio(c.wastedWork, c.wastedWork+c.usefulWork)
+	r.AgeRatio = ratio(r.Latency.P99NS, r.Latency.P50NS)
+	r.Fairness = c.fairness()
+	for i := range c.classes {
+		r.Classes = append(r.Classes, c.classes[i].result(c.cfg.Classes[i]))
+	}
+	r.Laws = c.laws(r, &all)
+	return r
+}
+
+func (s *classStats) add(o *classStats) {
+	for i := range s.endings {
+		s.endings[i] += o.endings[i]
+	}
+	for i := range s.aborts {
+		s.aborts[i] += o.aborts[i]
+	}
+	for i := range s.parts {
+		s.parts[i] += o.parts[i]
+	}
+	s.starved += o.starved
+	s.finished += o.finished
+	s.ops += o.ops
+	s.goodOps += o.goodOps
+	s.open += o.open
+	s.latency.add(&o.latency)
+	s.last.add(&o.last)
+	s.attempts.add(&o.attempts)
+}
+
+func (s *classStats) aborted() uint64 {
+	var n uint64
+	for _, x := range s.aborts {
+		n += x
+	}
+	return n
+}
+
+func (s *classStats) result(name string) Class {
+	last := s.last.latencySummary()
+	return Class{
+		Name: name, Committed: s.endings[txnproto.EndCommitted], RolledBack: s.endings[txnproto.EndRolledBack],
+		GivenUp: s.endings[txnproto.EndGivenUp], Unfinished: s.open, Starved: s.starved,
+		AttemptsDone: s.finished, Aborted: s.aborted(), AbortRatio: ratio(s.aborted(), s.finished),
+		Aborts: reasons(&s.aborts), OpsMean: ratio(s.goodOps, s.endings[txnproto.EndCommitted]),
+		Attempts: s.attempts.attemptsSummary(), Latency: s.latency.latencySummary(),
+		AttemptMean: last.MeanNS, Breakdown: Breakdown(s.parts),
+	}
+}
+
+func reasons(counts *[txnproto.NumReasons]uint64) map[string]uint64 {
+	m := map[string]uint64{}
+	for i, n := range counts {
+		if n > 0 {
+			m[txnproto.AbortReason(i).String()] = n
+		}
+	}
+	return m
+}
+
+// unfinished counts the open requests, and the starved among them.
+func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
+	r.Unfinished = uint64(len(open))
+	for i := range open {
+		o := &open[i]
+		age := now.Sub(o.Arrival)
+		s := &c.classes[o.Class]
+		s.open++
+		r.OldestNS = max(r.OldestNS, int64(age))
+		c.longestOpen = max(c.longestOpen, age)
+		for int(o.Client) >= len(c.clients) {
+			c.clients = append(c.clients, clientStats{})
+		}
+		cl := &c.clients[o.Client]
+		c.longestWait = max(c.longestWait, cl.waited+now.Sub(max(o.Arrival, cl.lastEnd)))
+		if o.Attempts <= c.cfg.StarvationAttempts && int64(age) <= ageFactor*r.Latency.P50NS {
+			continue
+		}
+		s.starved++
+		c.worst.offer(sufferer{
+			request: o.Request, client: o.Client, class: o.Class, attempts: o.Attempts,
+			age: age, ended: "unfinished", reason: o.Reason,
+		})
+	}
+	r.LongestWaitNS = int64(c.longestWait)
+}
+
+func (c *Collector) starvation(r *Result, all *classStats) {
+	for i := range c.classes {
+		r.StarvedCount += c.classes[i].starved
+	}
+	requests := r.Unfinished
+	for _, n := range all.endings {
+		requests += n
+	}
+	r.Starved = ratio(r.StarvedCount, requests)
+	r.StarvedBy = make([]Starved, c.worst.n)
+	for i := range r.StarvedBy {
+		s := &c.worst.list[i]
+		r.StarvedBy[i] = Starved{
+			Request: uint64(s.request), Client: int32(s.client), Class: c.cfg.Classes[s.class],
+			Attempts: s.attempts, AgeNS: int64(s.age), Ended: s.ended, Reason: s.reason.String(),
+		}
+	}
+}
+
+func (c *Collector) fairness() Fairness {
+	var f Fairness
+	if !c.cfg.OpenLoop {
+		x := make([]uint64, len(c.clients))
+		for i := range c.clients {
+			x[i] = c.clients[i].commits
+		}
+		f.Clients = jain(x)
+	}
+	if len(c.classes) > 1 {
+		x := make([]uint64, len(c.classes))
+		for i := range c.classes {
+			x[i] = c.classes[i].endings[txnproto.EndCommitted]
+		}
+		f.Classes = jain(x)
+	}
+	return f
+}
+
+// jain returns (Σx)² / (n·Σx²) (Jain, Chiu, Hawe 1984), nil when nobody has any.
+func jain(x []uint64) *float64 {
+	var sum, squares float64
+	for _, v := range x {
+		sum += float64(v)
+		squares += float64(float64(v) * float64(v))
+	}
+	if squares == 0 {
+		return nil
+	}
+	j := float64(sum*sum) / float64(float64(len(x))*squares)
+	return &j
+}
+
+// laws checks what must hold between the figures of any run.
+func (c *Collector) laws(r *Result, all *classStats) []Law {
+	ended := r.Committed + r.RolledBack + r.GivenUp
+	laws := []Law{
+		NewLaw("the parts of every latency sum to it (requests where they do not)", 0, float64(c.partsWrong), 0),
+		NewLaw("the parts of all latencies sum to them, in ns", float64(r.Latency.SumNS), float64((*txnproto.Parts)(&r.Breakdown).Sum()), 0),
+		NewLaw("finished attempts = aborted + committed + rolled back", float64(all.finished), float64(r.AbortedAttempts+r.Committed+r.RolledBack), 0),
+	}
+	if !c.cfg.OpenLoop && r.WindowNS > 0 && ended > 0 {
+		// Little: clients = rate of completions × (mean response + mean pause before
+		// it). Each client's requests and pauses tile its time but for the pieces
+		// that the window's two edges cut, at most one longest cycle a client.
+		n := float64(c.cfg.Clients)
+		window := float64(r.WindowNS)
+		measured := float64(c.response+c.gaps) / window
+		longest := float64(c.longestOpen + max(c.longestGap, c.idleGap(r)))
+		laws = append(laws, NewLaw("clients = throughput × (latency + think time)", n, measured, float64(n*longest)/window))
+	}
+	return laws
+}
+
+// idleGap is the longest time since a client's last request, for those that
+// have not come back since.
+func (c *Collector) idleGap(r *Result) time.Duration {
+	var longest time.Duration
+	for i := range c.clients {
+		longest = max(longest, event.Time(r.VirtualNS).Sub(c.clients[i].lastEnd))
+	}
+	return longest
+}
+
+// SetControl adds the controllers' counters, summed over the shards.
+func (r *Result) SetControl(s *txnproto.ControlStats) {
+	r.QueueMean = ratio(s.QueueSum, s.QueueCount)
+	r.QueueMax = s.QueueMax
+	r.Deadlocks, r.FalseDeadlocks = s.Deadlocks, s.FalseDeadlocks
+	for n, count := range s.CycleLength {
+		if count > 0 {
+			r.CycleLengths = append(r.CycleLengths, CycleLength{n, count})
+		}
+	}
+	if len(s.Extra) > 0 {
+		r.ProtocolExtra = s.Extra
+	}
+}
