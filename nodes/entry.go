@@ -3,7 +3,9 @@ package nodes
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
+	"interleave/sim/event"
 	"interleave/txnproto"
 )
 
@@ -40,7 +42,10 @@ type Entry struct {
 	// Tag is the proposer's own mark, meaningful at the node and term that proposed it.
 	Tag uint64
 
-	refs int32 // replicas that have not applied it yet (quorum)
+	// The quorum model's own marks.
+	refs      int32         // replicas that have not applied it yet
+	syncedAt  event.Time    // when the leader's disk had it
+	diskShare time.Duration // its share of that sync
 }
 
 const putBytes = 17

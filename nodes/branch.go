@@ -1,0 +1,108 @@
+package nodes
+
+import (
+	"time"
+
+	"interleave/sim/event"
+	"interleave/txnproto"
+)
+
+// branchState is what a branch is doing at its shard.
+type branchState uint8
+
+const (
+	branchFree           branchState = iota
+	branchServing                    // its operation waits for the processor or is served by it
+	branchIdle                       // its last operation is answered
+	branchWaitingOp                  // the controller lets its operation wait
+	branchWaitingPrepare             // the controller lets its prepare wait
+	branchPrepared                   // may commit: only the decision ends it
+	branchDead                       // the controller aborted it; its client has yet to hear
+	numBranchStates
+)
+
+// branch is an attempt's share in a shard, at the shard's leader.
+type branch struct {
+	tx        txnproto.Txn
+	state     branchState
+	info      txnproto.Info
+	msg       *txnproto.Msg // the operation that waits
+	waitSince event.Time
+	waitKey   txnproto.Key
+	reason    txnproto.AbortReason // branchDead: why
+
+	// As a participant of a two-phase commit.
+	coordinator txnproto.ShardID
+	coord       int32 // the commit's index there
+	logged      bool  // its prepare entry is in the log
+	finishing   bool  // its finish entry is on the way to the log
+	own         bool  // this shard coordinates it
+
+	cpu  time.Duration // processor time spent on it here
+	disk time.Duration // disk time spent on it here
+}
+
+// killable reports whether a controller may still abort the branch.
+func (b *branch) killable() bool {
+	switch b.state {
+	case branchServing, branchIdle, branchWaitingOp, branchWaitingPrepare:
+		return true
+	case branchFree, branchPrepared, branchDead:
+		return false
+	default:
+		panic("nodes: unknown branch state")
+	}
+}
+
+// newBranch takes a slot for tx.
+func (h *Host) newBranch(i *txnproto.Info) *branch {
+	var b *branch
+	if n := len(h.freeSlots); n > 0 {
+		b = h.branches[h.freeSlots[n-1]]
+		h.freeSlots = h.freeSlots[:n-1]
+	} else {
+		b = &branch{}
+		b.tx.Slot = len(h.branches)
+		h.branches = append(h.branches, b)
+	}
+	tx := b.tx
+	*b = branch{state: branchIdle, info: *i}
+	b.tx = tx
+	b.tx.Reset()
+	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
+	b.tx.Attempt, b.tx.Hits, b.tx.TS, b.tx.FirstTS = i.Attempt, i.Hits, i.TS, i.FirstTS
+	h.live++
+	return b
+}
+
+// freeBranch gives the slot back and books the branch's cost by its outcome.
+func (h *Host) freeBranch(b *branch, o txnproto.Outcome) {
+	if o == txnproto.Committed {
+		h.c.work.UsefulCPU += b.cpu
+		h.c.work.UsefulDisk += b.disk
+	} else {
+		h.c.work.WastedCPU += b.cpu
+		h.c.work.WastedDisk += b.disk
+	}
+	b.state = branchFree
+	b.tx.ID = 0
+	h.freeSlots = append(h.freeSlots, int32(b.tx.Slot))
+	h.live--
+}
+
+// find returns the live branch of txn, or nil. slot is where its client last
+// saw it; without one (-1) all are searched.
+func (h *Host) find(txn txnproto.TxnID, slot int32) *branch {
+	if slot >= 0 {
+		if int(slot) < len(h.branches) && h.branches[slot].tx.ID == txn {
+			return h.branches[slot]
+		}
+		return nil
+	}
+	for _, b := range h.branches {
+		if b.tx.ID == txn {
+			return b
+		}
+	}
+	return nil
+}

@@ -1,0 +1,435 @@
+package nodes
+
+import (
+	"fmt"
+	"time"
+
+	"interleave/sim/event"
+	"interleave/sim/netsim"
+	"interleave/sim/rng"
+	"interleave/sim/station"
+	"interleave/txnproto"
+)
+
+// InstallRecorder hears of every version that becomes part of a shard's
+// committed state, once each and in log order within a shard.
+type InstallRecorder interface {
+	Installed(shard txnproto.ShardID, index uint64, txn txnproto.TxnID, puts []txnproto.Put)
+}
+
+// Config is what a cluster is made of.
+type Config struct {
+	Loop      *event.Loop
+	Net       *netsim.Net
+	Seed      rng.Seed
+	Workload  txnproto.Workload
+	Placement Placement
+	Shards    int
+	Replicas  int
+	Machines  int
+
+	Protocol *txnproto.Protocol
+	Params   txnproto.Params
+
+	CPUs      int           // processors of a node
+	CPUOp     rng.Dist      // service time of an operation
+	CPURow    time.Duration // of each further row that a scan covers
+	CPUCommit rng.Dist      // of a commit, a prepare and a decision
+	Disk      station.DiskConfig
+
+	// ClientSite is where a client stands in the network.
+	ClientSite func(txnproto.ClientID) netsim.Site
+	RPCTimeout time.Duration
+
+	Installs InstallRecorder       // nil: none
+	Waits    txnproto.WaitObserver // nil: none
+	// NewestTS is the newest timestamp drawn so far.
+	NewestTS func() txnproto.Timestamp
+}
+
+// Work is processor and disk time by what became of the attempt it was spent on.
+type Work struct {
+	UsefulCPU, WastedCPU, UsefulDisk, WastedDisk time.Duration
+}
+
+// Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
+// and ReplicationHost for the replication.
+type Cluster struct {
+	cfg      Config
+	loop     *event.Loop
+	pool     txnproto.Pool
+	nodes    []*Node
+	hosts    []*Host // by shard; nil: no leader
+	repl     Replication
+	machines [][]*machine // by shard, by node; nil: no replica there
+	recorded []uint64     // by shard: the highest index whose installs are recorded
+	clients  *txnproto.Clients
+
+	hAtNode, hServed, hAtClient, hPeerLost event.HandlerID
+
+	entries    []*Entry // free
+	control    []txnproto.ControlStats
+	controlKey uint64
+	controlSeq uint64
+	work       Work
+	ops        uint64
+	opsWaited  uint64
+	waits      uint64
+	waitTime   time.Duration
+	proposed   uint64
+}
+
+var (
+	_ txnproto.Cluster = (*Cluster)(nil)
+	_ ReplicationHost  = (*Cluster)(nil)
+)
+
+// NewCluster makes the nodes. Use SetReplication and SetClients before the loop runs.
+func NewCluster(cfg Config) *Cluster {
+	c := &Cluster{cfg: cfg, loop: cfg.Loop, controlKey: cfg.Seed.Key("control")}
+	c.hAtNode = c.loop.Handle("node.arrive", c.atNode)
+	c.hServed = c.loop.Handle("node.served", func(i uint64) {
+		m := c.pool.At(i)
+		c.nodes[m.Node].served(m)
+	})
+	c.hAtClient = c.loop.Handle("client.deliver", func(i uint64) { c.clients.Deliver(c.pool.At(i)) })
+	c.hPeerLost = c.loop.Handle("node.peer-lost", func(shard uint64) {
+		for _, h := range c.hosts {
+			if h != nil {
+				h.peerLost(txnproto.ShardID(shard))
+			}
+		}
+	})
+	for i := range cfg.Machines {
+		d := cfg.Disk
+		d.Key = cfg.Seed.Key(fmt.Sprintf("disk/n%d", i+1))
+		c.nodes = append(c.nodes, &Node{
+			c: c, id: txnproto.NodeID(i),
+			cpu: station.NewCPU(c.loop, cfg.CPUs), disk: station.NewDisk(c.loop, d),
+		})
+	}
+	c.hosts = make([]*Host, cfg.Shards)
+	c.machines = make([][]*machine, cfg.Shards)
+	c.recorded = make([]uint64, cfg.Shards)
+	c.control = make([]txnproto.ControlStats, cfg.Shards)
+	for s := range c.machines {
+		c.machines[s] = make([]*machine, cfg.Machines)
+		c.control[s].Extra = map[string]uint64{}
+	}
+	return c
+}
+
+// SetReplication gives the cluster the logs of its shards.
+func (c *Cluster) SetReplication(r Replication) { c.repl = r }
+
+// SetClients gives the cluster its clients.
+func (c *Cluster) SetClients(cl *txnproto.Clients) { c.clients = cl }
+
+// Disk is a node's log disk.
+func (c *Cluster) Disk(n txnproto.NodeID) *station.Disk { return c.nodes[n].disk }
+
+// CPU is a node's processors.
+func (c *Cluster) CPU(n txnproto.NodeID) *station.CPU { return c.nodes[n].cpu }
+
+// ShardOf implements txnproto.Cluster.
+func (c *Cluster) ShardOf(k txnproto.Key) txnproto.ShardID { return c.cfg.Placement.ShardOf(k) }
+
+// Shards implements txnproto.Cluster.
+func (c *Cluster) Shards() int { return c.cfg.Shards }
+
+// Covers implements txnproto.Cluster.
+func (c *Cluster) Covers(s txnproto.ShardID, lo, hi txnproto.Key) bool {
+	return c.cfg.Placement.Covers(s, lo, hi)
+}
+
+// Leader implements txnproto.Cluster.
+func (c *Cluster) Leader(s txnproto.ShardID) (txnproto.NodeID, bool) {
+	if h := c.hosts[s]; h != nil {
+		return h.node.id, true
+	}
+	return 0, false
+}
+
+// Pool implements txnproto.Cluster.
+func (c *Cluster) Pool() *txnproto.Pool { return &c.pool }
+
+// FromClient implements txnproto.Cluster.
+func (c *Cluster) FromClient(client txnproto.ClientID, m *txnproto.Msg) event.Time {
+	return c.send(m, c.cfg.ClientSite(client), netsim.Site(m.Node), c.hAtNode, false)
+}
+
+// toClient sends m from a node to the client of its attempt.
+func (c *Cluster) toClient(from txnproto.NodeID, m *txnproto.Msg) {
+	m.Node = from
+	c.send(m, netsim.Site(from), c.cfg.ClientSite(m.Tx.Client), c.hAtClient, false)
+}
+
+// toShard sends m from a node to the leader of m's shard. Without a leader it is
+// lost: recovery asks again.
+func (c *Cluster) toShard(from txnproto.NodeID, shard txnproto.ShardID, m *txnproto.Msg) {
+	node, ok := c.Leader(shard)
+	if !ok {
+		c.pool.Free(m)
+		return
+	}
+	m.Node, m.Peer = node, from
+	c.send(m, netsim.Site(from), netsim.Site(node), c.hAtNode, m.Kind == txnproto.MsgControl)
+}
+
+func (c *Cluster) send(m *txnproto.Msg, from, to netsim.Site, h event.HandlerID, fifo bool) event.Time {
+	return c.cfg.Net.Send(netsim.Message{
+		From: from, To: to, Kind: netsim.Kind(m.Kind), Bytes: c.bytes(m),
+		Key: m.Key + uint64(m.Kind), FIFO: fifo, Handler: h, Arg: m.Index(),
+	})
+}
+
+const (
+	headerBytes = 64 // addresses, ids, checksums
+	opBytes     = 24
+)
+
+// bytes is what m weighs on the wire.
+func (c *Cluster) bytes(m *txnproto.Msg) int {
+	value := c.cfg.Workload.ValueBytes()
+	switch m.Kind {
+	case txnproto.MsgOp:
+		if m.Op.Kind == txnproto.Write || m.Op.Kind == txnproto.Insert {
+			return headerBytes + opBytes + value
+		}
+		return headerBytes + opBytes
+	case txnproto.MsgReply:
+		switch {
+		case m.Reason != txnproto.NoReason || !m.Op.Kind.Reads():
+			return headerBytes
+		case m.Op.Kind == txnproto.Scan:
+			return headerBytes + len(m.Result.Rows)*(8+value)
+		}
+		return headerBytes + 8 + value
+	case txnproto.MsgCommit, txnproto.MsgStatus:
+		return headerBytes + 8*len(m.Branches)
+	default:
+		return headerBytes
+	}
+}
+
+func (c *Cluster) atNode(i uint64) {
+	m := c.pool.At(i)
+	c.nodes[m.Node].receive(m)
+}
+
+// service is the processor time that m costs at its node.
+func (c *Cluster) service(m *txnproto.Msg) time.Duration {
+	u := func() uint64 { return rng.Hash(m.Key, uint64(m.Kind)) }
+	switch m.Kind {
+	case txnproto.MsgOp:
+		d := c.cfg.CPUOp.At(u())
+		if m.Op.Kind == txnproto.Scan {
+			d += c.cfg.CPURow * time.Duration(uint64(m.Op.End-m.Op.Key)/uint64(c.cfg.Shards))
+		}
+		return d
+	case txnproto.MsgCommit, txnproto.MsgPrepare, txnproto.MsgDecide:
+		return c.cfg.CPUCommit.At(u())
+	default:
+		return 0
+	}
+}
+
+func (c *Cluster) waited(s txnproto.ShardID, k txnproto.Key, d time.Duration, aborted bool) {
+	c.waits++
+	c.waitTime += d
+	if c.cfg.Waits != nil {
+		c.cfg.Waits.Waited(s, k, d, aborted)
+	}
+}
+
+// newEntry returns an empty log entry.
+func (c *Cluster) newEntry(k EntryKind) *Entry {
+	n := len(c.entries)
+	if n == 0 {
+		return &Entry{Kind: k}
+	}
+	e := c.entries[n-1]
+	c.entries = c.entries[:n-1]
+	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0]}
+	return e
+}
+
+// Release takes back an entry that every replica has applied.
+func (c *Cluster) Release(e *Entry) { c.entries = append(c.entries, e) }
+
+// Machine implements ReplicationHost.
+func (c *Cluster) Machine(s txnproto.ShardID, n txnproto.NodeID) StateMachine {
+	m := newMachine(s, c.cfg.Placement, c.cfg.Workload)
+	c.machines[s][n] = m
+	return m
+}
+
+// Applied implements ReplicationHost.
+func (c *Cluster) Applied(a Applied) {
+	if a.Index > c.recorded[a.Shard] {
+		c.recorded[a.Shard] = a.Index
+		e := a.Entry
+		installs := e.Kind == EntryCommit || e.Kind == EntryFinish && e.Outcome == txnproto.Committed
+		if installs && len(e.Puts) > 0 && c.cfg.Installs != nil {
+			c.cfg.Installs.Installed(a.Shard, a.Index, e.Txn, e.Puts)
+		}
+	}
+	if h := c.hosts[a.Shard]; a.Leader && h != nil && h.node.id == a.Node {
+		h.applied(&a)
+	}
+}
+
+// Lead implements ReplicationHost.
+func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
+	if c.hosts[s] != nil {
+		panic(fmt.Sprintf("nodes: at %v: %v leads %v while another does", c.loop.Now(), n, s))
+	}
+	h := &Host{c: c, node: c.nodes[n], shard: s, term: term, machine: c.machines[s][n]}
+	h.rand = c.cfg.Seed.Stream(fmt.Sprintf("controller/s%d/%d", s+1, term))
+	h.hTimer = c.loop.Handle(fmt.Sprintf("controller.timer/s%d/%d", s+1, term), h.timer)
+	h.ctl = c.cfg.Protocol.New(h, c.cfg.Params)
+	c.hosts[s] = h
+	h.takeOver()
+	for _, o := range c.hosts {
+		if o == nil || o == h {
+			continue
+		}
+		if p, ok := o.ctl.(txnproto.Messenger); ok {
+			p.PeerReset(s)
+			o.settle()
+		}
+		o.chase(s)
+	}
+	h.chase(-1)
+}
+
+// Lost implements ReplicationHost.
+func (c *Cluster) Lost(s txnproto.ShardID, n txnproto.NodeID) {
+	h := c.hosts[s]
+	if h == nil || h.node.id != n {
+		return
+	}
+	c.hosts[s] = nil
+	h.stop()
+	c.loop.After(c.cfg.RPCTimeout, c.hPeerLost, uint64(s))
+}
+
+// Crash stops a node. What it served is lost; its shards get other leaders
+// when the replication has elected them.
+func (c *Cluster) Crash(n txnproto.NodeID) {
+	node := c.nodes[n]
+	if node.down {
+		return
+	}
+	node.down = true
+	node.epoch++
+	c.repl.Crash(n)
+	c.clients.NodeDown(n)
+}
+
+// Restart brings a crashed node back from its stores.
+func (c *Cluster) Restart(n txnproto.NodeID) error {
+	if !c.nodes[n].down {
+		return nil
+	}
+	c.nodes[n].down = false
+	return c.repl.Restart(n)
+}
+
+// Led reports whether every shard has a leader.
+func (c *Cluster) Led() bool {
+	for _, h := range c.hosts {
+		if h == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Quiet reports whether nothing is under way at any shard: no branch, no commit.
+func (c *Cluster) Quiet() bool {
+	for _, h := range c.hosts {
+		if h == nil {
+			return false
+		}
+		if h.live > 0 || len(h.freeCoords) < len(h.coords) {
+			return false
+		}
+	}
+	return true
+}
+
+// CompareReplicas says which replicas of a shard differ, and where, or nil.
+// REQUIRES: the replication has settled.
+func (c *Cluster) CompareReplicas() error {
+	for s, ms := range c.machines {
+		var first *machine
+		var firstNode txnproto.NodeID
+		for n, m := range ms {
+			if m == nil || c.nodes[n].down {
+				continue
+			}
+			if first == nil {
+				first, firstNode = m, txnproto.NodeID(n)
+				continue
+			}
+			if d := first.differs(m); d != "" {
+				return fmt.Errorf("replicas of %v on %v and %v differ: %s",
+					txnproto.ShardID(s), firstNode, txnproto.NodeID(n), d)
+			}
+		}
+	}
+	return nil
+}
+
+// DropFollowers forgets every replica's state but the leaders', to make room
+// for the checker once the replicas have been compared.
+func (c *Cluster) DropFollowers() {
+	for s, h := range c.hosts {
+		for n := range c.machines[s] {
+			if h == nil || h.node.id != txnproto.NodeID(n) {
+				c.machines[s][n] = nil
+			}
+		}
+	}
+}
+
+// View is the committed state of the whole database, at the leaders.
+func (c *Cluster) View() txnproto.View { return view{c} }
+
+type view struct{ c *Cluster }
+
+func (v view) Get(k txnproto.Key) txnproto.Row {
+	return v.c.hosts[v.c.ShardOf(k)].machine.store.Get(k)
+}
+
+func (v view) Inserted(f func(txnproto.Row)) {
+	type cursor struct {
+		rows []txnproto.Row
+	}
+	var cs []cursor
+	for _, h := range v.c.hosts {
+		st := h.machine.store
+		var rows []txnproto.Row
+		st.beyond.Scan(func(k txnproto.Key) bool {
+			if r := st.Get(k); r.Exists {
+				rows = append(rows, r)
+			}
+			return true
+		})
+		cs = append(cs, cursor{rows})
+	}
+	for {
+		best := -1
+		for i := range cs {
+			if len(cs[i].rows) > 0 && (best < 0 || cs[i].rows[0].Key < cs[best].rows[0].Key) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		f(cs[best].rows[0])
+		cs[best].rows = cs[best].rows[1:]
+	}
+}

@@ -1,0 +1,363 @@
+package nodes
+
+import (
+	"fmt"
+	"time"
+
+	"interleave/sim/event"
+	"interleave/sim/rng"
+	"interleave/txnproto"
+)
+
+// Host runs one shard's concurrency controller on the shard's leader: it is
+// what txnproto.Host promises to the controller, and what carries out its
+// verdicts. It lives as long as the leadership; all in it but the machine is
+// volatile.
+type Host struct {
+	c       *Cluster
+	node    *Node
+	shard   txnproto.ShardID
+	term    uint64
+	ctl     txnproto.Controller
+	machine *machine
+	stopped bool
+
+	branches  []*branch
+	freeSlots []int32
+	live      int
+
+	coords     []*coord
+	freeCoords []int32
+	forget     []txnproto.TxnID // decisions carried out everywhere; told to the log with the next entry
+
+	// What the controller asked for in its current call, in order.
+	inCall  bool
+	effects []effect
+	next    int
+
+	rand   *rng.Stream
+	hTimer event.HandlerID
+}
+
+// effect is something a controller asked of its host.
+type effect struct {
+	b       *branch
+	txn     txnproto.TxnID // guards against a reused slot
+	verdict txnproto.Verdict
+	kill    bool
+}
+
+var _ txnproto.Host = (*Host)(nil)
+
+// Shard implements txnproto.Host.
+func (h *Host) Shard() txnproto.ShardID { return h.shard }
+
+// Shards implements txnproto.Host.
+func (h *Host) Shards() int { return h.c.cfg.Shards }
+
+// Now implements txnproto.Host.
+func (h *Host) Now() event.Time { return h.c.loop.Now() }
+
+// Store implements txnproto.Host.
+func (h *Host) Store() txnproto.Store { return h.machine.store }
+
+// NewestTS implements txnproto.Host.
+func (h *Host) NewestTS() txnproto.Timestamp { return h.c.cfg.NewestTS() }
+
+// Rand implements txnproto.Host.
+func (h *Host) Rand() *rng.Stream { return h.rand }
+
+// Stats implements txnproto.Host.
+func (h *Host) Stats() *txnproto.ControlStats { return &h.c.control[h.shard] }
+
+// Resolve implements txnproto.Host.
+func (h *Host) Resolve(tx *txnproto.Txn, v txnproto.Verdict) {
+	if v.IsWaiting() {
+		panic("nodes: " + tx.ID.String() + ": a wait cannot be resolved by waiting")
+	}
+	h.effects = append(h.effects, effect{b: h.branches[tx.Slot], txn: tx.ID, verdict: v})
+}
+
+// Kill implements txnproto.Host.
+func (h *Host) Kill(tx *txnproto.Txn, r txnproto.AbortReason) bool {
+	b := h.branches[tx.Slot]
+	if b.tx.ID != tx.ID || !b.killable() {
+		return false
+	}
+	h.effects = append(h.effects, effect{b: b, txn: tx.ID, verdict: txnproto.Abort(r), kill: true})
+	return true
+}
+
+// Blocked implements txnproto.Host.
+func (h *Host) Blocked(tx *txnproto.Txn, key txnproto.Key, on []txnproto.TxnID) {
+	h.branches[tx.Slot].waitKey = key
+}
+
+// After implements txnproto.Host.
+func (h *Host) After(d time.Duration, arg uint64) event.Timer {
+	return h.c.loop.Schedule(h.Now().Add(d), h.hTimer, arg)
+}
+
+// Cancel implements txnproto.Host.
+func (h *Host) Cancel(t event.Timer) bool { return h.c.loop.Cancel(t) }
+
+// Send implements txnproto.Host.
+func (h *Host) Send(to txnproto.ShardID, msg *txnproto.Message) {
+	m := h.c.pool.New(txnproto.MsgControl)
+	m.Shard, m.From = to, h.shard
+	txns := append(m.Control.Txns[:0], msg.Txns...)
+	m.Control = *msg
+	m.Control.Txns = txns
+	h.c.controlSeq++
+	m.Key = rng.Hash(h.c.controlKey, h.c.controlSeq)
+	h.c.toShard(h.node.id, to, m)
+}
+
+// timer hands a controller's timer to it.
+func (h *Host) timer(arg uint64) {
+	if h.stopped {
+		return
+	}
+	h.ctl.(txnproto.Timed).Timer(arg)
+	h.settle()
+}
+
+// settle carries out what the controller asked for, until it asks for nothing more.
+func (h *Host) settle() {
+	if h.inCall {
+		return // the outermost call goes on
+	}
+	h.inCall = true
+	for h.next < len(h.effects) {
+		e := h.effects[h.next]
+		h.next++
+		if e.b.tx.ID != e.txn {
+			continue // ended meanwhile
+		}
+		switch {
+		case e.kill:
+			reason, _ := e.verdict.Aborted()
+			h.kill(e.b, reason)
+		case e.b.state == branchWaitingOp:
+			h.endWait(e.b, e.verdict)
+		case e.b.state == branchWaitingPrepare:
+			h.endWait(e.b, e.verdict)
+		case e.b.state == branchDead:
+		default:
+			panic(fmt.Sprintf("nodes: at %v: shard %v: %v resolved while it does not wait", h.Now(), h.shard, e.txn))
+		}
+	}
+	h.effects, h.next, h.inCall = h.effects[:0], 0, false
+}
+
+// endWait answers an operation or a prepare that waited.
+func (h *Host) endWait(b *branch, v txnproto.Verdict) {
+	d := h.Now().Sub(b.waitSince)
+	_, aborted := v.Aborted()
+	h.c.waited(h.shard, b.waitKey, d, aborted)
+	if b.state == branchWaitingPrepare {
+		b.state = branchIdle
+		h.prepared(b, v, d)
+		return
+	}
+	m := b.msg
+	b.msg = nil
+	b.state = branchIdle
+	m.Parts[txnproto.PartLockWait] += d
+	h.answer(b, m, v)
+}
+
+// kill aborts a branch that the controller wants gone, and tells its client.
+func (h *Host) kill(b *branch, reason txnproto.AbortReason) {
+	switch b.state {
+	case branchWaitingOp, branchWaitingPrepare:
+		h.endWait(b, txnproto.Abort(reason))
+	case branchIdle:
+		h.die(b, reason)
+		m := h.c.pool.New(txnproto.MsgKilled)
+		m.Tx, m.Reason = b.info, reason
+		m.Key = rng.Hash(uint64(b.info.ID), uint64(h.shard))
+		h.c.toClient(h.node.id, m)
+	case branchServing: // the operation's answer will tell
+		h.die(b, reason)
+	case branchPrepared, branchDead, branchFree: // too late
+	default:
+		panic("nodes: unknown branch state")
+	}
+}
+
+// die ends the branch at the controller; the record stays until its client has heard.
+func (h *Host) die(b *branch, reason txnproto.AbortReason) {
+	b.state, b.reason = branchDead, reason
+	h.ctl.Finish(&b.tx, txnproto.Aborted)
+}
+
+// arriveOp is called when an operation reaches the node, before its service:
+// the branch must be known from then on, so that an abort finds it.
+func (h *Host) arriveOp(m *txnproto.Msg) {
+	if m.Slot < 0 {
+		b := h.newBranch(&m.Tx)
+		b.state = branchServing
+		m.Slot = int32(b.tx.Slot)
+		return
+	}
+	if b := h.find(m.Tx.ID, m.Slot); b != nil && b.state == branchIdle {
+		b.state = branchServing
+	}
+}
+
+// op runs a served operation.
+func (h *Host) op(m *txnproto.Msg) {
+	b := h.find(m.Tx.ID, m.Slot)
+	if b == nil || b.state == branchDead {
+		reason := txnproto.LeaderChange
+		if b != nil {
+			reason = b.reason
+			b.cpu += m.Service
+			h.freeBranch(b, txnproto.Aborted)
+		}
+		h.refuse(m, reason)
+		return
+	}
+	if b.state != branchServing {
+		panic(fmt.Sprintf("nodes: at %v: %v: operation of %v out of turn", h.Now(), h.shard, m.Tx.ID))
+	}
+	b.state = branchIdle
+	b.cpu += m.Service
+	h.c.ops++
+	b.waitKey = m.Op.Key
+	v := h.ctl.Access(&b.tx, &m.Op)
+	if v.IsWaiting() {
+		b.state, b.msg, b.waitSince = branchWaitingOp, m, h.Now()
+		h.c.opsWaited++
+	} else {
+		h.answer(b, m, v)
+	}
+	h.settle()
+}
+
+// answer carries out a granted operation or ends an aborted one, and replies.
+func (h *Host) answer(b *branch, m *txnproto.Msg, v txnproto.Verdict) {
+	reason, bad := v.Aborted()
+	if !bad && !h.execute(b, m) {
+		reason, bad = txnproto.Constraint, true
+	}
+	if bad {
+		h.ctl.Finish(&b.tx, txnproto.Aborted)
+		h.freeBranch(b, txnproto.Aborted)
+		h.refuse(m, reason)
+		return
+	}
+	b.tx.Ops++
+	m.Kind = txnproto.MsgReply
+	m.Slot = int32(b.tx.Slot)
+	h.c.toClient(h.node.id, m)
+}
+
+// refuse replies to an operation that its attempt is aborted here.
+func (h *Host) refuse(m *txnproto.Msg, reason txnproto.AbortReason) {
+	m.Kind, m.Reason = txnproto.MsgReply, reason
+	h.c.toClient(h.node.id, m)
+}
+
+// execute reads and writes for a granted operation. It reports false when a
+// constraint forbids it.
+func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
+	op := &m.Op
+	if op.Kind == txnproto.Scan {
+		h.scan(b, m)
+		return true
+	}
+	row := txnproto.Row{Key: op.Key}
+	if op.Kind.Reads() {
+		if own := b.tx.Put(op.Key); own != nil {
+			row.Value, row.Exists, row.Own = own.Value, !own.Deleted, true
+		} else {
+			row = h.machine.store.Get(op.Key)
+		}
+	}
+	m.Result.Row = row
+	switch op.Kind {
+	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Scan:
+	case txnproto.Write:
+		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: op.Value})
+	case txnproto.Modify:
+		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: row.Value + op.Value})
+	case txnproto.Insert:
+		if row.Exists {
+			return false
+		}
+		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: op.Value})
+	case txnproto.Delete:
+		b.tx.SetPut(txnproto.Put{Key: op.Key, Deleted: true})
+	default:
+		panic("nodes: unknown operation")
+	}
+	return true
+}
+
+// scan reads the committed rows of the range and lays the branch's own writes over them.
+func (h *Host) scan(b *branch, m *txnproto.Msg) {
+	rows := h.machine.store.Scan(m.Op.Key, m.Op.End, m.Result.Rows[:0])
+	for i := range b.tx.Puts {
+		p := &b.tx.Puts[i]
+		if p.Key < m.Op.Key || p.Key >= m.Op.End {
+			continue
+		}
+		own := txnproto.Row{Key: p.Key, Value: p.Value, Exists: !p.Deleted, Own: true}
+		at := len(rows)
+		for j := range rows {
+			if rows[j].Key >= p.Key {
+				at = j
+				break
+			}
+		}
+		if at < len(rows) && rows[at].Key == p.Key {
+			rows[at] = own
+			continue
+		}
+		rows = append(rows, txnproto.Row{})
+		copy(rows[at+1:], rows[at:])
+		rows[at] = own
+	}
+	m.Result.Rows = rows
+}
+
+// abort ends a branch because its client says so.
+func (h *Host) abort(m *txnproto.Msg) {
+	b := h.find(m.Tx.ID, m.Slot)
+	if b == nil {
+		return // it ended by itself, and its client's word crossed ours
+	}
+	b.cpu += m.Service
+	switch b.state {
+	case branchServing:
+		h.die(b, txnproto.LeaderChange)
+	case branchWaitingOp:
+		h.c.waited(h.shard, b.waitKey, h.Now().Sub(b.waitSince), true)
+		h.c.pool.Free(b.msg)
+		b.msg = nil
+		h.endBranch(b, txnproto.Aborted)
+	case branchIdle:
+		h.endBranch(b, txnproto.Aborted)
+	case branchDead:
+		h.freeBranch(b, txnproto.Aborted)
+	case branchWaitingPrepare, branchPrepared, branchFree:
+		panic(fmt.Sprintf("nodes: at %v: %v: client aborts %v in commit", h.Now(), h.shard, m.Tx.ID))
+	default:
+		panic("nodes: unknown branch state")
+	}
+	h.settle()
+}
+
+// endBranch ends a branch at the controller and here.
+func (h *Host) endBranch(b *branch, o txnproto.Outcome) {
+	h.ctl.Finish(&b.tx, o)
+	h.freeBranch(b, o)
+}
+
+// control hands a message of another controller to this one.
+func (h *Host) control(m *txnproto.Msg) {
+	h.ctl.(txnproto.Messenger).Receive(m.From, &m.Control)
+	h.settle()
+}

@@ -1,0 +1,149 @@
+package nodes
+
+import (
+	"interleave/sim/rng"
+	"interleave/txnproto"
+)
+
+// What survives a leader is in the log: prepared branches, decisions not yet
+// carried out everywhere, and each client's newest commit. A new leader's host
+// starts from these. A participant in doubt asks its coordinator; the
+// coordinator answers from its log, and what its log does not know was aborted.
+// That is safe because a host leads only after every entry of its predecessors
+// that can ever be committed has been applied.
+
+// takeOver prepares a new host from its machine.
+func (h *Host) takeOver() {
+	for _, p := range h.machine.inDoubt() {
+		b := h.newBranch(&p.info)
+		b.state, b.logged = branchPrepared, true
+		b.coordinator, b.coord = p.coordinator, -1
+		b.tx.Puts = append(b.tx.Puts, p.puts...)
+		if r, ok := h.ctl.(txnproto.Recoverer); ok {
+			r.Recover(&b.tx)
+		}
+	}
+	for _, d := range h.machine.decisions() {
+		co := h.newCoord()
+		co.state, co.info, co.key = coordDecided, d.info, rng.Hash(uint64(d.info.ID), h.term)
+		co.branches = append(co.branches, txnproto.Branch{Shard: h.shard, Slot: -1})
+		co.voted = append(co.voted, voteDropped)
+		for _, s := range d.participants {
+			co.branches = append(co.branches, txnproto.Branch{Shard: s, Slot: -1})
+			co.voted = append(co.voted, voteYes)
+			co.unacked++
+		}
+	}
+	h.settle()
+}
+
+// chase asks about every branch in doubt and repeats every decision that is
+// not carried out, as far as the other side is shard peer (all when peer is -1).
+func (h *Host) chase(peer txnproto.ShardID) {
+	for _, b := range h.branches {
+		if b.state == branchPrepared && !b.own && !b.finishing && (peer < 0 || b.coordinator == peer) {
+			h.inquire(b)
+		}
+	}
+	for _, co := range h.coords {
+		if co.state != coordDecided {
+			continue
+		}
+		for i := 1; i < len(co.branches); i++ {
+			if co.voted[i] == voteYes && (peer < 0 || co.branches[i].Shard == peer) {
+				co.branches[i].Slot = -1
+				h.sendDecide(co, i, txnproto.Committed)
+			}
+		}
+	}
+}
+
+// inquire asks the coordinator how a prepared branch shall end.
+func (h *Host) inquire(b *branch) {
+	m := h.c.pool.New(txnproto.MsgInquire)
+	m.Tx, m.Coord, m.Slot = b.info, -1, int32(b.tx.Slot)
+	m.Shard, m.From = b.coordinator, h.shard
+	m.Key = rng.Hash(rng.Hash(uint64(b.info.ID), h.term), uint64(txnproto.MsgInquire)<<32|uint64(h.shard))
+	h.c.toShard(h.node.id, m.Shard, m)
+}
+
+// answerInquiry tells a participant in doubt the outcome, if there is one.
+func (h *Host) answerInquiry(m *txnproto.Msg) {
+	co := h.coordOf(m.Tx.ID, -1)
+	outcome := txnproto.Aborted
+	switch {
+	case co != nil && co.state != coordDecided:
+		h.c.pool.Free(m) // it will hear
+		return
+	case co != nil:
+		outcome = txnproto.Committed
+	case h.machine.committed(m.Tx.Client, m.Tx.Request, m.Tx.ID):
+		outcome = txnproto.Committed
+	}
+	m.Kind, m.Outcome = txnproto.MsgDecide, outcome
+	m.Coord = -1
+	m.Shard, m.From = m.From, h.shard
+	m.Key = rng.Hash(m.Key, uint64(txnproto.MsgDecide))
+	h.c.toShard(h.node.id, m.Shard, m)
+}
+
+// status answers a client that has not heard how its commit ended.
+func (h *Host) status(m *txnproto.Msg) {
+	co := h.coordOf(m.Tx.ID, -1)
+	switch {
+	case h.machine.committed(m.Tx.Client, m.Tx.Request, m.Tx.ID) || co != nil && co.state == coordDecided:
+		m.Outcome = txnproto.Committed
+	case co != nil:
+		m.Outcome = txnproto.Undecided
+	default:
+		m.Outcome, m.Reason = txnproto.Aborted, txnproto.LeaderChange
+		h.dropBranches(m)
+	}
+	m.Kind = txnproto.MsgOutcome
+	m.Key = rng.Hash(m.Key, uint64(txnproto.MsgOutcome))
+	h.c.toClient(h.node.id, m)
+}
+
+// dropBranches aborts what an attempt, whose coordinator was lost before it
+// decided, still holds at the other shards.
+func (h *Host) dropBranches(m *txnproto.Msg) {
+	for i := range m.Branches {
+		br := &m.Branches[i]
+		if br.Shard == h.shard {
+			continue
+		}
+		d := h.c.pool.New(txnproto.MsgDecide)
+		d.Tx, d.Coord, d.Shard, d.From, d.Slot, d.Outcome = m.Tx, -1, br.Shard, h.shard, br.Slot, txnproto.Aborted
+		d.Key = rng.Hash(m.Key, uint64(txnproto.MsgDecide)<<32|uint64(br.Shard))
+		h.c.toShard(h.node.id, br.Shard, d)
+	}
+}
+
+// peerLost is called a while after shard lost its leader: commits that still
+// wait for its vote are given up.
+func (h *Host) peerLost(shard txnproto.ShardID) {
+	for _, co := range h.coords {
+		if co.state != coordVoting {
+			continue
+		}
+		for i := 1; i < len(co.branches); i++ {
+			if co.branches[i].Shard == shard && co.voted[i] == voteNone {
+				co.voted[i] = voteNo
+				h.decideAbort(co, txnproto.LeaderChange)
+				break
+			}
+		}
+	}
+	h.settle()
+}
+
+// stop ends the leadership: nothing more is done here, and what waits is dropped.
+func (h *Host) stop() {
+	h.stopped = true
+	for _, b := range h.branches {
+		if b.msg != nil {
+			h.c.pool.Free(b.msg)
+			b.msg = nil
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package txnproto
+
+import (
+	"time"
+
+	"interleave/sim/event"
+)
+
+// MsgKind is what a message is for; reports count messages and bytes by it.
+type MsgKind uint8
+
+// The messages. Those of replication are sent by the replication, not as Msg.
+const (
+	MsgOp          MsgKind = iota // client → leader: run an operation
+	MsgReply                      // leader → client: what it found, or that the attempt is aborted
+	MsgCommit                     // client → coordinator: commit
+	MsgOutcome                    // coordinator → client: how it ended
+	MsgAbort                      // client → leader: the attempt is over
+	MsgStatus                     // client → coordinator: how did it end?
+	MsgKilled                     // leader → client: a controller aborted the attempt
+	MsgPrepare                    // coordinator → participant
+	MsgVote                       // participant → coordinator
+	MsgDecide                     // coordinator → participant: the outcome
+	MsgAck                        // participant → coordinator: carried out
+	MsgInquire                    // participant in doubt → coordinator
+	MsgControl                    // controller → controller
+	MsgAppend                     // replication: leader → follower
+	MsgAppendReply                // replication: follower → leader
+	MsgElection                   // replication: votes
+	MsgSnapshot                   // replication: state transfer
+	NumMsgKinds
+)
+
+// MsgKindNames are the kinds' names in reports, indexed by MsgKind.
+var MsgKindNames = [NumMsgKinds]string{
+	"op", "reply", "commit", "outcome", "abort", "status", "killed", "prepare", "vote",
+	"decide", "ack", "inquire", "control", "append", "append-reply", "election", "snapshot",
+}
+
+// String returns the kind's name in reports.
+func (k MsgKind) String() string { return MsgKindNames[k] }
+
+// Info is what every node is told about an attempt that reaches it.
+type Info struct {
+	ID      TxnID
+	Request RequestID
+	Client  ClientID
+	Class   ClassID
+	Attempt int
+	Hits    int
+	TS      Timestamp
+	FirstTS Timestamp
+}
+
+// Branch is one shard's share in an attempt, as its client knows it.
+type Branch struct {
+	Shard ShardID
+	Slot  int32 // at the shard's host; -1: not known yet
+	Wrote bool
+}
+
+// Msg is a message between a client and a node, or between two nodes. Messages
+// come from a Pool and go back to it; whoever has handled one frees it or sends
+// it on.
+type Msg struct {
+	Kind   MsgKind
+	index  uint32
+	Epoch  uint32 // of the receiving node, when it began to serve the message
+	Node   NodeID // the node it goes to or comes from
+	Peer   NodeID // node to node: the sender
+	Shard  ShardID
+	From   ShardID // node to node: the sender's shard
+	Slot   int32   // of the branch at the receiving host, or of the sender's in a reply
+	Coord  int32   // of the commit at its coordinator: prepare, vote, decide, ack
+	Tx     Info
+	Op     Op
+	OpSeq  int32
+	Key    uint64 // what the message is: its latency and service time are drawn from it
+	Result Result
+	Reason AbortReason
+	// Outcome and ReadOnly are a vote's or a decision's.
+	Outcome  Outcome
+	ReadOnly bool
+	Branches []Branch
+	Control  Message
+	Parts    Parts // latency spent at the node
+	Arrived  event.Time
+	Service  time.Duration
+}
+
+// Index names the message in its pool, for the argument of an event.
+func (m *Msg) Index() uint64 { return uint64(m.index) }
+
+// Pool keeps messages by index, so that an event can carry one.
+type Pool struct {
+	all  []*Msg
+	free []*Msg
+}
+
+// New returns an empty message.
+func (p *Pool) New(k MsgKind) *Msg {
+	if n := len(p.free); n > 0 {
+		m := p.free[n-1]
+		p.free = p.free[:n-1]
+		m.Kind = k
+		return m
+	}
+	m := &Msg{Kind: k, index: uint32(len(p.all))}
+	p.all = append(p.all, m)
+	return m
+}
+
+// At returns the message with the given index.
+func (p *Pool) At(index uint64) *Msg { return p.all[index] }
+
+// Free takes m back. Its slices keep their memory.
+func (p *Pool) Free(m *Msg) {
+	*m = Msg{index: m.index, Branches: m.Branches[:0], Result: Result{Rows: m.Result.Rows[:0]}}
+	p.free = append(p.free, m)
+}
+
+// Live is the number of messages in use.
+func (p *Pool) Live() int { return len(p.all) - len(p.free) }
