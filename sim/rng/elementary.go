@@ -133,10 +133,10 @@ func normal(u uint64) float64 {
 	r := math.Sqrt(-ln(p))
 	if r <= 5 {
 		r -= 1.6
-		return sign * (poly(r, &normTailNum) / poly(r, &normTailDen))
+		return float64(sign * (poly(r, &normTailNum) / poly(r, &normTailDen)))
 	}
 	r -= 5
-	return sign * (poly(r, &normFarNum) / poly(r, &normFarDen))
+	return float64(sign * (poly(r, &normFarNum) / poly(r, &normFarDen)))
 }
 
 // poly returns c[0] + c[1]·x + ... + c[7]·x^7.
