@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"interleave/sim/rng"
 	"interleave/txnproto"
+	"interleave/workloads"
 )
 
 // Spec is all settings of one comparison. Settings that take several values
@@ -21,11 +23,12 @@ type Spec struct {
 	base  RunSpec
 	lists map[string][]string // values of the fields that take several
 	given map[string]bool     // set by the user
+	notes []string
 }
 
 // NewSpec returns the spec of the default comparison.
 func NewSpec() *Spec {
-	s := &Spec{lists: map[string][]string{}, given: map[string]bool{}}
+	s := &Spec{base: RunSpec{Bandwidth: Unset}, lists: map[string][]string{}, given: map[string]bool{}}
 	for i := range fieldTable {
 		f := &fieldTable[i]
 		if f.Default == "" {
@@ -50,6 +53,15 @@ func (s *Spec) Set(name, value string) error {
 	f, err := fieldNamed(name)
 	if err != nil {
 		return err
+	}
+	switch {
+	case name == "ycsb-file":
+		return s.loadYCSB(value)
+	case name == "workload-param":
+		// A parameter with a field of its own is that field.
+		if param, v, ok := strings.Cut(value, "="); ok && shorthands[param] {
+			return s.Set(param, v)
+		}
 	}
 	if !f.Many {
 		if err := f.set(&s.base, value); err != nil {
@@ -91,8 +103,11 @@ func (s *Spec) Get(name string) string {
 	if err != nil {
 		return ""
 	}
-	if f.Many {
+	switch {
+	case f.Many:
 		return strings.Join(s.lists[name], ",")
+	case name == "requests" && s.given["duration"] && !s.given["requests"]:
+		return ""
 	}
 	return f.get(&s.base)
 }
@@ -148,6 +163,7 @@ func varying() []*Field {
 func (s *Spec) cross(base RunSpec, depth int, runs *[]RunSpec) error {
 	fields := varying()
 	if depth == len(fields) {
+		s.fitDemonstration(&base)
 		if err := base.takeParams(); err != nil {
 			return err
 		}
@@ -155,7 +171,7 @@ func (s *Spec) cross(base RunSpec, depth int, runs *[]RunSpec) error {
 		return nil
 	}
 	f := fields[depth]
-	values := s.lists[f.Name]
+	values := s.valuesOf(f, &base)
 	if len(values) == 0 || f.shorthand && !base.uses(f.Name) {
 		return s.cross(base, depth+1, runs)
 	}
@@ -170,6 +186,83 @@ func (s *Spec) cross(base RunSpec, depth int, runs *[]RunSpec) error {
 	}
 	return nil
 }
+
+// valuesOf returns the values that f takes in the runs that are as base is so far.
+func (s *Spec) valuesOf(f *Field, base *RunSpec) []string {
+	if s.given[f.Name] {
+		return s.lists[f.Name]
+	}
+	switch f.Name {
+	case "clients":
+		if n := workloadInfo(base.Workload).Clients; n > 0 {
+			return []string{strconv.Itoa(n)}
+		}
+	case "distribution":
+		if d := workloads.CoreDistribution(base.WorkloadParam["mix"]); d != "" {
+			return []string{d}
+		}
+	}
+	return s.lists[f.Name]
+}
+
+// fitDemonstration makes a run as long as its workload is made for.
+func (s *Spec) fitDemonstration(r *RunSpec) {
+	n := workloadInfo(r.Workload).Requests
+	if n == 0 || s.given["requests"] || s.given["duration"] {
+		return
+	}
+	r.Requests = n
+	if !s.given["warmup"] {
+		r.Warmup = 0
+	}
+}
+
+// loadYCSB lays a property file of YCSB's under what is set already.
+func (s *Spec) loadYCSB(path string) error {
+	file, err := workloads.LoadYCSB(path)
+	if err != nil {
+		return fmt.Errorf("ycsb-file: %w", err)
+	}
+	lay := func(name, value string) error {
+		if s.given[name] {
+			return nil
+		}
+		if err := s.Set(name, value); err != nil {
+			return fmt.Errorf("ycsb-file: %s: %w", path, err)
+		}
+		delete(s.given, name) // what is set later may still replace it
+		return nil
+	}
+	for _, name := range sortedKeys(file.Params) {
+		value := file.Params[name]
+		if !shorthands[name] {
+			if _, set := s.base.WorkloadParam[name]; set {
+				continue
+			}
+			name, value = "workload-param", name+"="+value
+		}
+		if err := lay(name, value); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		value int
+	}{{"requests", file.Requests}, {"clients", file.Clients}, {"rate", file.Rate}} {
+		if c.value > 0 {
+			if err := lay(c.name, strconv.Itoa(c.value)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range file.Notes {
+		s.notes = append(s.notes, fmt.Sprintf("%s:%d: %s", path, n.Line, n.Text))
+	}
+	return nil
+}
+
+// Notes returns remarks on what was set that has no effect.
+func (s *Spec) Notes() []string { return s.notes }
 
 // uses reports whether the run's workload has the parameter name, and its
 // distribution too when it is one of a distribution's.
@@ -328,10 +421,7 @@ func (r *RunSpec) Validate() error {
 	if _, err := r.ProtocolParams(); err != nil {
 		return fmt.Errorf("param: %w", err)
 	}
-	if err := checkWorkload(r); err != nil {
-		return fmt.Errorf("workload: %w", err)
-	}
-	return nil
+	return r.checkWorkload()
 }
 
 // CheckFiles reports whether the places where the run leaves files can be

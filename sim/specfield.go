@@ -248,6 +248,9 @@ func dist(f Field, p func(*RunSpec) *rng.Dist) Field {
 	return f
 }
 
+// Unset is a number of bytes per second that was not given.
+const Unset = -1
+
 // byteUnits are the suffixes of KindBytes, the longest that divides first.
 var byteUnits = []struct {
 	suffix string
@@ -273,6 +276,9 @@ func perSecond(f Field, p func(*RunSpec) *int64) Field {
 	}
 	f.get = func(r *RunSpec) string {
 		n := *p(r)
+		if n == Unset {
+			return ""
+		}
 		for _, u := range byteUnits {
 			if n > 0 && n%u.size == 0 && u.size > 1 {
 				return strconv.FormatInt(n/u.size, 10) + u.suffix
@@ -324,9 +330,7 @@ func ofWorkload(f Field, kind FieldKind, check func(string) bool) Field {
 		case check != nil && !check(s):
 			return f.bad(s)
 		}
-		if kind == KindWhole {
-			s = strings.ReplaceAll(s, "_", "")
-		}
+		s = canonical(kind, s)
 		if r.WorkloadParam == nil {
 			r.WorkloadParam = map[string]string{}
 		}
@@ -335,6 +339,24 @@ func ofWorkload(f Field, kind FieldKind, check func(string) bool) Field {
 	}
 	f.get = func(r *RunSpec) string { return r.WorkloadParam[f.Name] }
 	return f
+}
+
+// canonical writes a checked number as JSON has it.
+func canonical(kind FieldKind, s string) string {
+	switch kind {
+	case KindWhole:
+		n, err := parseWhole(s)
+		if err == nil {
+			return strconv.FormatUint(n, 10)
+		}
+	case KindNumber:
+		x, err := parseNumber(s)
+		if err == nil {
+			return strconv.FormatFloat(x, 'g', -1, 64)
+		}
+	default:
+	}
+	return s
 }
 
 func wholeShort(f Field) Field {

@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"fmt"
+
+	"interleave/sim/netsim"
 	"interleave/sim/rng"
 	"interleave/txnproto"
+	"interleave/workloads"
 )
 
 func protocolNames() []string {
@@ -21,22 +25,32 @@ func distributionNames() []string {
 	return names
 }
 
-func networkNames() []string { return []string{"lan", "three-zones", "five-regions"} }
-
-var tmpWorkloads = map[string][]txnproto.Param{
-	"ycsb": {
-		{Name: "mix", Kind: txnproto.ParamString, Default: ""},
-		{Name: "distribution", Kind: txnproto.ParamString, Default: "uniform"},
-		{Name: "theta", Kind: txnproto.ParamFloat, Default: "0.99"},
-		{Name: "keys", Kind: txnproto.ParamInt, Default: "10000"},
-		{Name: "ops", Kind: txnproto.ParamInt, Default: "10"},
-	},
-	"bank": {{Name: "accounts", Kind: txnproto.ParamInt, Default: "100"}},
+func networkNames() []string {
+	var names []string
+	for _, p := range netsim.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
-func workloadNames() []string { return sortedKeys(tmpWorkloads) }
+func workloadNames() []string {
+	var names []string
+	for _, w := range workloads.Workloads() {
+		names = append(names, w.Name)
+	}
+	return names
+}
 
-func workloadParams(name string) []txnproto.Param { return tmpWorkloads[name] }
+// workloadInfo returns the registry's entry, an empty one for an unknown name.
+func workloadInfo(name string) workloads.Info {
+	info, err := workloads.Find(name)
+	if err != nil {
+		return workloads.Info{}
+	}
+	return info
+}
+
+func workloadParams(name string) []txnproto.Param { return workloadInfo(name).Params }
 
 func workloadDefault(workload, param string) string {
 	for _, d := range workloadParams(workload) {
@@ -47,7 +61,20 @@ func workloadDefault(workload, param string) string {
 	return ""
 }
 
-func checkWorkload(r *RunSpec) error {
-	_, err := txnproto.NewParams(r.Workload, workloadParams(r.Workload), r.WorkloadParam)
+// NewWorkload makes the run's workload.
+func (r *RunSpec) NewWorkload() (txnproto.Workload, error) {
+	generators := r.Clients
+	if r.Rate > 0 {
+		generators = 1
+	}
+	return workloads.New(r.Workload, r.WorkloadParam, generators)
+}
+
+func (r *RunSpec) checkWorkload() error {
+	info := workloadInfo(r.Workload)
+	if info.Clients > 0 && (r.Clients != info.Clients || r.Rate > 0) {
+		return fmt.Errorf("clients: %d is not allowed with workload %s: want %d, in a closed loop", r.Clients, r.Workload, info.Clients)
+	}
+	_, err := r.NewWorkload()
 	return err
 }

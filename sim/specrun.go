@@ -37,7 +37,7 @@ type RunSpec struct {
 	Placement     string // hash or range
 	Network       string // name of a preset
 	Loss          float64
-	Bandwidth     int64 // of a link in one direction, bytes per second; 0: unlimited
+	Bandwidth     int64 // of a link in one direction, bytes per second; 0: unlimited; Unset: the network's own
 	CPUs          int   // of a machine
 	CPUOp         rng.Dist
 	CPUCommit     rng.Dist
@@ -167,7 +167,7 @@ func (r *RunSpec) UnmarshalJSON(data []byte) error {
 		f := &fieldTable[i]
 		v, ok := raw[f.Name]
 		if !ok {
-			if f.Kind == KindMap || f.shorthand {
+			if f.Default == "" || f.shorthand {
 				continue
 			}
 			if err := f.set(r, f.first()); err != nil {
@@ -180,8 +180,11 @@ func (r *RunSpec) UnmarshalJSON(data []byte) error {
 			return err
 		}
 	}
-	for name := range raw { // order: any one of them is reported
-		return fmt.Errorf("spec: unknown field %q", name)
+	if len(raw) > 0 {
+		return fmt.Errorf("spec: unknown field %q", sortedKeys(raw)[0])
+	}
+	if r.Duration > 0 {
+		r.Requests = 0
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func workloadFields() []Field {
 			Name: "workload-param", Group: groupWorkload,
 			Help: "parameter of the workload, NAME=VALUE; may be repeated",
 		}, func(r *RunSpec) *map[string]string { return &r.WorkloadParam }, shorthands),
-		ofWorkload(Field{Name: "mix", Group: groupWorkload, Many: true, Help: "YCSB core mix, a to f"}, KindText, nil),
+		ofWorkload(Field{Name: "mix", Group: groupWorkload, Many: true, Help: "YCSB core mix, a to f, with its distribution unless another is given; or custom"}, KindText, nil),
 		ofWorkload(Field{
 			Name: "distribution", Group: groupWorkload, Default: "uniform,zipfian", Many: true, Choices: distributionNames,
 			Help: "which keys are accessed (see: simulate list distributions)",
@@ -81,7 +81,13 @@ func workloadFields() []Field {
 		share("insert", "add a row"),
 		share("scan", "read a range"),
 		ofWorkload(Field{Name: "classes", Group: groupWorkload, Help: "transaction classes with their weights, such as short and long"}, KindText, nil),
-		ofWorkload(Field{Name: "ycsb-file", Group: groupWorkload, Help: "read the workload from a property file of YCSB's"}, KindText, nil),
+		{
+			Name: "ycsb-file", Group: groupWorkload, Kind: KindText,
+			Help: "take the workload from a property file of YCSB's; other settings override it",
+			// Its content is laid under the spec when it is set.
+			set: func(*RunSpec, string) error { return nil },
+			get: func(*RunSpec) string { return "" },
+		},
 	}
 }
 
@@ -89,7 +95,7 @@ func clientFields() []Field {
 	return []Field{
 		whole(Field{
 			Name: "clients", Group: groupClients, Default: "24", Many: true, Min: 1, Max: maxClients,
-			Help: "clients; in a closed loop each has one request open at a time",
+			Help: "clients, each with one request open at a time; open loop: requests served at a time",
 		}, func(r *RunSpec) *int { return &r.Clients }),
 		dist(Field{
 			Name: "think", Group: groupClients, Default: "0s",
@@ -170,7 +176,7 @@ func clusterFields() []Field {
 			Help: "latencies between the machines (see: simulate list networks)",
 		}, func(r *RunSpec) *string { return &r.Network }),
 		decimal(Field{Name: "loss", Group: groupCluster, Default: "0", Many: true, Max: 0.9, Help: "share of transmissions that are lost and sent again"}, func(r *RunSpec) *float64 { return &r.Loss }),
-		perSecond(Field{Name: "bandwidth", Group: groupCluster, Default: "1250MB", Help: "of a link in one direction, bytes per second; 0 is no limit"}, func(r *RunSpec) *int64 { return &r.Bandwidth }),
+		perSecond(Field{Name: "bandwidth", Group: groupCluster, Help: "of a link in one direction, bytes per second; 0 is no limit, and the network's own is the default"}, func(r *RunSpec) *int64 { return &r.Bandwidth }),
 		whole(Field{Name: "cpus", Group: groupCluster, Default: "4", Many: true, Min: 1, Max: 4096, Help: "processors of a machine"}, func(r *RunSpec) *int { return &r.CPUs }),
 		dist(Field{Name: "cpu-op", Group: groupCluster, Default: "exp:20µs", Help: "processor time of an operation, a distribution"}, func(r *RunSpec) *rng.Dist { return &r.CPUOp }),
 		dist(Field{Name: "cpu-commit", Group: groupCluster, Default: "exp:20µs", Help: "processor time of a commit, prepare or decision, a distribution"}, func(r *RunSpec) *rng.Dist { return &r.CPUCommit }),
