@@ -84,7 +84,7 @@ type bank struct {
 	stepper    rng.Stepper
 	valueBytes int
 	think      rng.Dist
-	distinct   rng.Distinct
+	draws      draws
 }
 
 func newBank(p txnproto.Params, _ int) (txnproto.Workload, error) {
@@ -228,7 +228,7 @@ func (p *bankProgram) draw() {
 		}
 		return
 	}
-	s := p.gen.streams.shapeOf(p.n)
+	s := w.draws.shapeOf(&p.gen.streams, p.n)
 	p.class = classTransfer
 	if w.audit > 0 && s.Float64() < w.audit {
 		p.class = classAudit
@@ -246,11 +246,10 @@ func (p *bankProgram) drawKeys() {
 	if p.class == classAudit {
 		n = w.auditKeys
 	}
-	s := p.gen.streams.keysOf(p.n, p.fresh)
-	w.distinct.Reset()
+	s := w.draws.keysOf(&p.gen.streams, p.n, p.fresh)
 	p.keys = p.keys[:0]
 	for range n {
-		k, err := w.distinct.Next(w.chooser, &s)
+		k, err := w.draws.distinct.Next(w.chooser, s)
 		if err != nil {
 			panic("workloads: more accounts than the bank has: " + err.Error())
 		}

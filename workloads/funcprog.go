@@ -44,6 +44,7 @@ type FuncWorkload struct {
 	Bytes int                               // what a row weighs, in bytes
 	Holds func(final txnproto.View) error   // the invariant; nil is none
 	open  map[*funcProgram]struct{}
+	draws draws
 }
 
 // ErrRollback is what a program returns when its own logic says no.
@@ -110,8 +111,7 @@ func (g *funcGenerator) Next(recycled txnproto.Program) txnproto.Program {
 	}
 	p.gen, p.n, p.class = g, g.next, 0
 	if g.w.Class != nil {
-		s := g.streams.shapeOf(p.n)
-		p.class = g.w.Class(g.client, p.n, &s)
+		p.class = g.w.Class(g.client, p.n, g.w.draws.shapeOf(&g.streams, p.n))
 	}
 	g.next++
 	return p
@@ -137,7 +137,7 @@ func (p *funcProgram) Start(attempt int, fresh bool) {
 	if fresh && attempt > 1 {
 		keysOf = attempt
 	}
-	p.tx = Tx{program: p, rand: p.gen.streams.keysOf(p.n, keysOf)}
+	p.tx = Tx{program: p, rand: *p.gen.w.draws.keysOf(&p.gen.streams, p.n, keysOf)}
 	p.next, p.stop = iter.Pull(p.run)
 	if p.gen.w.open == nil {
 		p.gen.w.open = map[*funcProgram]struct{}{}

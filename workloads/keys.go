@@ -97,16 +97,28 @@ func newStreams(seed rng.Seed, name string) streams {
 	}
 }
 
+// draws is what a draw works with. It belongs to the workload, not to the
+// program, and is used within one call only.
+type draws struct {
+	stream   rng.Stream
+	distinct rng.Distinct
+}
+
 // shapeOf returns the stream of program n's shape.
-func (st *streams) shapeOf(n uint64) rng.Stream { return rng.StreamOf(st.shape, n) }
+func (d *draws) shapeOf(st *streams, n uint64) *rng.Stream {
+	d.stream = rng.StreamOf(st.shape, n)
+	return &d.stream
+}
 
 // keysOf returns the stream of program n's keys: its own, or, where fresh names
-// an attempt, that attempt's.
-func (st *streams) keysOf(n uint64, fresh int) rng.Stream {
-	if fresh == 0 {
-		return rng.StreamOf(st.keys, n)
+// an attempt, that attempt's. No key is taken yet.
+func (d *draws) keysOf(st *streams, n uint64, fresh int) *rng.Stream {
+	d.distinct.Reset()
+	d.stream = rng.StreamOf(st.keys, n)
+	if fresh > 0 {
+		d.stream = rng.StreamOf(rng.Hash(st.fresh, n), uint64(fresh))
 	}
-	return rng.StreamOf(rng.Hash(st.fresh, n), uint64(fresh))
+	return &d.stream
 }
 
 // pacer inserts the pauses between a program's operations. The pause before an

@@ -75,7 +75,7 @@ type ycsb struct {
 	scans      rng.Chooser
 	valueBytes int
 	think      rng.Dist
-	distinct   rng.Distinct
+	draws      draws
 }
 
 func newYCSB(p txnproto.Params, clients int) (txnproto.Workload, error) {
@@ -227,10 +227,10 @@ type ycsbProgram struct {
 // draw makes the program's operations anew and returns how many are inserts.
 func (p *ycsbProgram) draw() (inserts uint64) {
 	w := p.gen.w
-	s := p.gen.streams.shapeOf(p.n)
-	p.class = w.mix.pick(&s)
+	s := w.draws.shapeOf(&p.gen.streams, p.n)
+	p.class = w.mix.pick(s)
 	c := &w.mix.classes[p.class]
-	n := c.length(&s)
+	n := c.length(s)
 	p.ops = p.ops[:0]
 	for range n {
 		op := txnproto.Op{Kind: c.kind(s.Uint64())}
@@ -245,7 +245,7 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 			op.Key = txnproto.Key(w.keys + (p.inserted+inserts)*w.clients + p.gen.client)
 			inserts++
 		case txnproto.Scan:
-			op.End = txnproto.Key(w.scanMin + w.scans.Next(&s)) // the length, until the key is drawn
+			op.End = txnproto.Key(w.scanMin + w.scans.Next(s)) // the length, until the key is drawn
 		case txnproto.NumOpKinds:
 			panic("workloads: no such operation")
 		default:
@@ -269,14 +269,13 @@ func (p *ycsbProgram) drawKeys() {
 		// inserted. What others really have would depend on the protocol.
 		w.grower.SetN(w.keys + p.inserted*w.clients)
 	}
-	s := p.gen.streams.keysOf(p.n, p.fresh)
-	w.distinct.Reset()
+	s := w.draws.keysOf(&p.gen.streams, p.n, p.fresh)
 	for i := range p.ops {
 		op := &p.ops[i]
 		if op.Kind == txnproto.Insert {
 			continue
 		}
-		k, err := w.distinct.Next(w.chooser, &s)
+		k, err := w.draws.distinct.Next(w.chooser, s)
 		if err != nil {
 			panic("workloads: a transaction longer than the database has keys: " + err.Error())
 		}

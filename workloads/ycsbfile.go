@@ -3,9 +3,11 @@ package workloads
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"interleave/sim/rng"
 	"interleave/txnproto"
 )
 
@@ -28,7 +30,7 @@ type YCSBFile struct {
 
 // Note is a remark on a line of a file.
 type Note struct {
-	Line int
+	Line int // 0: of the whole file
 	Text string
 }
 
@@ -157,13 +159,13 @@ func (r *ycsbReader) property(p property) error {
 		}
 		set("scan-lengths", p.value)
 	case "hotspotdatafraction":
-		return r.number(p, 0, 1, func(x string) { set("hot-data", x) })
+		return r.chooserParam(p, "hotspot", "hot-data")
 	case "hotspotopnfraction":
-		return r.number(p, 0, 1, func(x string) { set("hot-ops", x) })
+		return r.chooserParam(p, "hotspot", "hot-ops")
 	case "exponential.percentile":
-		return r.number(p, 0, 100, func(x string) { set("percentile", x) })
+		return r.chooserParam(p, "exponential", "percentile")
 	case "exponential.frac":
-		return r.number(p, 0, 1, func(x string) { set("fraction", x) })
+		return r.chooserParam(p, "exponential", "fraction")
 	case "fieldcount", "fieldlength":
 		return r.whole(p, 1, func(int) {}) // multiplied in finish
 	case "fieldlengthdistribution":
@@ -188,7 +190,10 @@ func (r *ycsbReader) property(p property) error {
 func (r *ycsbReader) otherProperty(p property) error {
 	for _, s := range ycsbShares {
 		if s.property == p.name {
-			return r.number(p, 0, 1, func(string) {}) // completed in finish
+			if x, err := strconv.ParseFloat(p.value, 64); err != nil || !(x >= 0 && x <= 1) {
+				return p.want("numbers from 0 to 1")
+			}
+			return nil // completed in finish
 		}
 	}
 	why, ok := ycsbNoEffect[p.name]
@@ -208,13 +213,24 @@ func (r *ycsbReader) whole(p property, least int, use func(int)) error {
 	return nil
 }
 
-func (r *ycsbReader) number(p property, least, most float64, use func(string)) error {
-	x, err := strconv.ParseFloat(p.value, 64)
-	if err != nil || !(x >= least && x <= most) {
-		return p.want(fmt.Sprintf("numbers from %g to %g", least, most))
+// chooserParam takes a property that is a parameter of a distribution.
+func (r *ycsbReader) chooserParam(p property, chooser, param string) error {
+	info, err := rng.FindChooser(chooser)
+	if err != nil {
+		return err
 	}
-	use(strconv.FormatFloat(x, 'g', -1, 64))
-	return nil
+	for _, d := range info.Params {
+		if d.Name != param {
+			continue
+		}
+		x, err := strconv.ParseFloat(p.value, 64)
+		if err != nil || d.Check(x) != nil {
+			return p.want("numbers in " + d.Range())
+		}
+		r.file.Params[param] = strconv.FormatFloat(x, 'g', -1, 64)
+		return nil
+	}
+	panic("workloads: distribution " + chooser + " has no parameter " + param)
 }
 
 // finish fills in what several properties make together, and YCSB's defaults.
@@ -241,6 +257,10 @@ func (r *ycsbReader) finish() (line int, err error) {
 			r.file.Params[s.kind.String()] = strconv.FormatFloat(proportion[s.kind]/sum, 'g', -1, 64)
 		}
 	}
+	if _, ok := r.seen["recordcount"]; !ok {
+		r.note(property{}, "recordcount is not set: the number of keys is the default one")
+	}
+	slices.SortStableFunc(r.file.Notes, func(a, b Note) int { return a.Line - b.Line })
 	r.byDefault("distribution", "uniform")
 	r.byDefault("scan-length-max", "1000")
 	bytes := r.wholeOr("fieldcount", 10) * r.wholeOr("fieldlength", 100)
