@@ -26,6 +26,7 @@ type branch struct {
 	tx        txnproto.Txn
 	state     branchState
 	info      txnproto.Info
+	key       uint64        // of the last message about it: what it says in turn is drawn from that
 	msg       *txnproto.Msg // the operation that waits
 	waitSince event.Time
 	waitKey   txnproto.Key
@@ -78,11 +79,11 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 // freeBranch gives the slot back and books the branch's cost by its outcome.
 func (h *Host) freeBranch(b *branch, o txnproto.Outcome) {
 	if o == txnproto.Committed {
-		h.c.work.UsefulCPU += b.cpu
-		h.c.work.UsefulDisk += b.disk
+		h.node.work.UsefulCPU += b.cpu
+		h.node.work.UsefulDisk += b.disk
 	} else {
-		h.c.work.WastedCPU += b.cpu
-		h.c.work.WastedDisk += b.disk
+		h.node.work.WastedCPU += b.cpu
+		h.node.work.WastedDisk += b.disk
 	}
 	b.state = branchFree
 	b.tx.ID = 0

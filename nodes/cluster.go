@@ -47,11 +47,6 @@ type Config struct {
 	NewestTS func() txnproto.Timestamp
 }
 
-// Work is processor and disk time by what became of the attempt it was spent on.
-type Work struct {
-	UsefulCPU, WastedCPU, UsefulDisk, WastedDisk time.Duration
-}
-
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
 // and ReplicationHost for the replication.
 type Cluster struct {
@@ -71,12 +66,6 @@ type Cluster struct {
 	control    []txnproto.ControlStats
 	controlKey uint64
 	controlSeq uint64
-	work       Work
-	ops        uint64
-	opsWaited  uint64
-	waits      uint64
-	waitTime   time.Duration
-	proposed   uint64
 }
 
 var (
@@ -128,6 +117,59 @@ func (c *Cluster) SetClients(cl *txnproto.Clients) { c.clients = cl }
 // Disk is a node's log disk.
 func (c *Cluster) Disk(n txnproto.NodeID) *station.Disk { return c.nodes[n].disk }
 
+// Work is what a node's time was spent on since the last ResetStats.
+func (c *Cluster) Work(n txnproto.NodeID) Work { return c.nodes[n].work }
+
+// Control sums the controllers' counters over the shards.
+func (c *Cluster) Control() txnproto.ControlStats {
+	sum := txnproto.ControlStats{Extra: map[string]uint64{}}
+	for i := range c.control {
+		s := &c.control[i]
+		sum.Deadlocks += s.Deadlocks
+		sum.FalseDeadlocks += s.FalseDeadlocks
+		for n, count := range s.CycleLength {
+			sum.CycleLength[n] += count
+		}
+		sum.QueueSum += s.QueueSum
+		sum.QueueCount += s.QueueCount
+		sum.QueueMax = max(sum.QueueMax, s.QueueMax)
+		for name, count := range s.Extra { // order: sums by name
+			sum.Extra[name] += count
+		}
+	}
+	return sum
+}
+
+// ResetStats starts the counters of stations, logs and controllers anew.
+func (c *Cluster) ResetStats() {
+	for _, n := range c.nodes {
+		n.cpu.ResetStats()
+		n.disk.ResetStats()
+		n.work = Work{}
+	}
+	for i := range c.control {
+		c.control[i] = txnproto.ControlStats{Extra: c.control[i].Extra}
+		clear(c.control[i].Extra)
+	}
+	c.repl.ResetStats()
+}
+
+// Waiting is how many branches wait because their controller lets them.
+func (c *Cluster) Waiting() int {
+	n := 0
+	for _, h := range c.hosts {
+		if h == nil {
+			continue
+		}
+		for _, b := range h.branches {
+			if b.state == branchWaitingOp || b.state == branchWaitingPrepare {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // CPU is a node's processors.
 func (c *Cluster) CPU(n txnproto.NodeID) *station.CPU { return c.nodes[n].cpu }
 
@@ -177,10 +219,39 @@ func (c *Cluster) toShard(from txnproto.NodeID, shard txnproto.ShardID, m *txnpr
 }
 
 func (c *Cluster) send(m *txnproto.Msg, from, to netsim.Site, h event.HandlerID, fifo bool) event.Time {
-	return c.cfg.Net.Send(netsim.Message{
+	nm := netsim.Message{
 		From: from, To: to, Kind: netsim.Kind(m.Kind), Bytes: c.bytes(m),
-		Key: m.Key + uint64(m.Kind), FIFO: fifo, Handler: h, Arg: m.Index(),
-	})
+		Key: m.Key, FIFO: fifo, Handler: h, Arg: m.Index(),
+	}
+	at := sendSurely(c.cfg.Net, nm)
+	if at == event.Never {
+		c.undelivered(m)
+	}
+	return at
+}
+
+// sendSurely sends nm; when the transport gives up after having lost every
+// transmission, over a new connection. It returns event.Never, and nothing
+// will arrive, only when an end is cut off.
+func sendSurely(n *netsim.Net, nm netsim.Message) event.Time {
+	for {
+		at := n.Send(nm)
+		if at != event.Never || n.IsCut(nm.From) || n.IsCut(nm.To) {
+			return at
+		}
+		nm.Key = rng.Hash(nm.Key, 1)
+	}
+}
+
+// undelivered drops a message that cannot reach its end. A client that waits
+// for an answer finds out by its timeout.
+func (c *Cluster) undelivered(m *txnproto.Msg) {
+	switch m.Kind {
+	case txnproto.MsgOp, txnproto.MsgCommit, txnproto.MsgStatus, txnproto.MsgReply, txnproto.MsgOutcome:
+		c.clients.Unanswered(m)
+	default:
+	}
+	c.pool.Free(m)
 }
 
 const (
@@ -235,8 +306,6 @@ func (c *Cluster) service(m *txnproto.Msg) time.Duration {
 }
 
 func (c *Cluster) waited(s txnproto.ShardID, k txnproto.Key, d time.Duration, aborted bool) {
-	c.waits++
-	c.waitTime += d
 	if c.cfg.Waits != nil {
 		c.cfg.Waits.Waited(s, k, d, aborted)
 	}
@@ -323,6 +392,7 @@ func (c *Cluster) Crash(n txnproto.NodeID) {
 	}
 	node.down = true
 	node.epoch++
+	node.cpu.Clear()
 	c.repl.Crash(n)
 	c.clients.NodeDown(n)
 }
@@ -382,16 +452,10 @@ func (c *Cluster) CompareReplicas() error {
 	return nil
 }
 
-// DropFollowers forgets every replica's state but the leaders', to make room
-// for the checker once the replicas have been compared.
-func (c *Cluster) DropFollowers() {
-	for s, h := range c.hosts {
-		for n := range c.machines[s] {
-			if h == nil || h.node.id != txnproto.NodeID(n) {
-				c.machines[s][n] = nil
-			}
-		}
-	}
+// Forget lets go of all state, to make room for the checker. The cluster can
+// only be dropped afterwards.
+func (c *Cluster) Forget() {
+	c.machines, c.hosts, c.entries, c.repl = nil, nil, nil, nil
 }
 
 // View is the committed state of the whole database, at the leaders.
@@ -432,4 +496,48 @@ func (v view) Inserted(f func(txnproto.Row)) {
 		f(cs[best].rows[0])
 		cs[best].rows = cs[best].rows[1:]
 	}
+}
+
+// Unrest says what keeps the cluster from being quiet, for messages.
+func (c *Cluster) Unrest() string {
+	for _, h := range c.hosts {
+		if h == nil {
+			return "a shard has no leader"
+		}
+		for _, b := range h.branches {
+			if b.state != branchFree {
+				return fmt.Sprintf("%v still has a branch on %v", b.tx.ID, h.shard)
+			}
+		}
+		for _, co := range h.coords {
+			if co.state != coordFree {
+				return fmt.Sprintf("%v still commits on %v", co.info.ID, h.shard)
+			}
+		}
+	}
+	return "nothing"
+}
+
+// WhoWaits says which attempts wait, and for which keys; at most a few.
+func (c *Cluster) WhoWaits() string {
+	const most = 4
+	s, n := "", 0
+	for _, h := range c.hosts {
+		if h == nil {
+			continue
+		}
+		for _, b := range h.branches {
+			if b.state != branchWaitingOp && b.state != branchWaitingPrepare {
+				continue
+			}
+			if n++; n > most {
+				return s + ", …"
+			}
+			if n > 1 {
+				s += ", "
+			}
+			s += fmt.Sprintf("%v for key %d on %v", b.tx.ID, b.waitKey, h.shard)
+		}
+	}
+	return s
 }

@@ -35,6 +35,7 @@ type coord struct {
 	voted    []vote // by index in branches
 	waiting  int    // votes outstanding
 	unacked  int
+	wrote    int32 // rows written, over all participants
 	parts    txnproto.Parts
 	ownDone  event.Time // when the own branch was prepared
 	decided  event.Time // when the last vote was in
@@ -121,10 +122,19 @@ func (h *Host) commit(m *txnproto.Msg) {
 	// The own vote may have ended it already: asking the others would be in vain.
 	if co.info.ID == txn && co.state == coordVoting {
 		h.sendPrepares(co)
+		h.settle()
 	}
 }
 
+// sendPrepares asks the other participants. One without a leader has lost its
+// branch with it, and would never answer.
 func (h *Host) sendPrepares(co *coord) {
+	for i := 1; i < len(co.branches); i++ {
+		if _, ok := h.c.Leader(co.branches[i].Shard); !ok {
+			h.takeVote(co, i, voteNo, txnproto.LeaderChange)
+			return
+		}
+	}
 	for i := 1; i < len(co.branches); i++ {
 		m := h.about(txnproto.MsgPrepare, co, co.branches[i].Shard)
 		m.Slot = co.branches[i].Slot
@@ -194,7 +204,8 @@ func (h *Host) vote(b *branch, o txnproto.Outcome, readOnly bool, reason txnprot
 	m.Tx, m.Coord, m.Slot = b.info, b.coord, int32(b.tx.Slot)
 	m.Shard, m.From = b.coordinator, h.shard
 	m.Outcome, m.ReadOnly, m.Reason = o, readOnly, reason
-	m.Key = rng.Hash(uint64(b.info.ID), uint64(txnproto.MsgVote)<<32|uint64(h.shard))
+	m.Wrote = int32(len(b.tx.Puts))
+	m.Key = rng.Hash(b.key, uint64(txnproto.MsgVote)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
 
@@ -214,7 +225,7 @@ func (h *Host) prepare(m *txnproto.Msg) {
 		return
 	}
 	b.cpu += m.Service
-	b.coordinator, b.coord = m.From, m.Coord
+	b.coordinator, b.coord, b.key = m.From, m.Coord, m.Key
 	h.c.pool.Free(m)
 	h.askPrepare(b)
 	h.settle()
@@ -233,6 +244,9 @@ func (h *Host) voteMsg(m *txnproto.Msg) {
 		return
 	}
 	i := co.participant(m.From)
+	if i < 0 {
+		panic(fmt.Sprintf("nodes: at %v: %v votes on %v without a part in it", h.Now(), m.From, co.info.ID))
+	}
 	co.branches[i].Slot = m.Slot
 	v := voteYes
 	switch {
@@ -244,18 +258,20 @@ func (h *Host) voteMsg(m *txnproto.Msg) {
 		v = voteReadOnly
 	}
 	reason := m.Reason
+	co.wrote += m.Wrote
 	h.c.pool.Free(m)
 	h.takeVote(co, i, v, reason)
 	h.settle()
 }
 
+// participant returns the place of s among the branches, or -1.
 func (co *coord) participant(s txnproto.ShardID) int {
 	for i := range co.branches {
 		if co.branches[i].Shard == s {
 			return i
 		}
 	}
-	panic(fmt.Sprintf("nodes: %v is no participant of %v", s, co.info.ID))
+	return -1
 }
 
 // takeVote counts one vote and decides when it can.
@@ -278,11 +294,8 @@ func (h *Host) takeVote(co *coord, i int, v vote, reason txnproto.AbortReason) {
 func (h *Host) decideCommit(co *coord) {
 	co.decided = h.Now()
 	co.parts[txnproto.PartCommit] = co.decided.Sub(co.ownDone)
-	wrote := len(co.own.tx.Puts) > 0
-	for _, v := range co.voted[1:] {
-		wrote = wrote || v == voteYes
-	}
-	if !wrote {
+	co.wrote += int32(len(co.own.tx.Puts))
+	if co.wrote == 0 {
 		h.carryOut(co)
 		return
 	}
@@ -354,6 +367,7 @@ func (h *Host) decideAbort(co *coord, reason txnproto.AbortReason) {
 func (h *Host) tellClient(co *coord, o txnproto.Outcome, reason txnproto.AbortReason) {
 	m := h.c.pool.New(txnproto.MsgOutcome)
 	m.Tx, m.OpSeq, m.Parts, m.Outcome, m.Reason = co.info, co.opSeq, co.parts, o, reason
+	m.Wrote = co.wrote
 	m.Key = rng.Hash(co.key, uint64(txnproto.MsgOutcome))
 	h.c.toClient(h.node.id, m)
 }
@@ -432,15 +446,16 @@ func (h *Host) ackUnknown(m *txnproto.Msg) {
 func (h *Host) ack(m *txnproto.Msg) {
 	m.Kind = txnproto.MsgAck
 	m.Shard, m.From = m.From, h.shard
-	m.Key = rng.Hash(uint64(m.Tx.ID), uint64(txnproto.MsgAck)<<32|uint64(h.shard))
+	m.Key = rng.Hash(m.Key, uint64(txnproto.MsgAck)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
 
 // acked takes a participant's word that the commit is carried out there.
 func (h *Host) acked(m *txnproto.Msg) {
 	if co := h.coordOf(m.Tx.ID, m.Coord); co != nil && co.state == coordDecided {
-		i := co.participant(m.From)
-		if co.voted[i] == voteYes {
+		// A participant that only read has nothing to carry out; a commit recovered
+		// from the log does not even know of it.
+		if i := co.participant(m.From); i >= 0 && co.voted[i] == voteYes {
 			co.voted[i] = voteAcked
 			co.unacked--
 			if co.unacked == 0 {
@@ -463,7 +478,6 @@ func (h *Host) entry(k EntryKind, i *txnproto.Info) *Entry {
 func (h *Host) propose(e *Entry) {
 	e.Forget = append(e.Forget, h.forget...)
 	h.forget = h.forget[:0]
-	h.c.proposed++
 	h.c.repl.Propose(h.shard, h.node.id, e)
 }
 
@@ -502,11 +516,11 @@ func (h *Host) finished(a *Applied) {
 		return
 	}
 	b.disk += a.DiskShare
-	info, coordinator, coord := b.info, b.coordinator, b.coord
+	info, coordinator, coord, key := b.info, b.coordinator, b.coord, b.key
 	h.endBranch(b, e.Outcome)
 	if e.Outcome == txnproto.Committed {
 		m := h.c.pool.New(txnproto.MsgAck)
-		m.Tx, m.Coord, m.From, m.Slot = info, coord, coordinator, -1
+		m.Tx, m.Coord, m.From, m.Slot, m.Key = info, coord, coordinator, -1, key
 		h.ack(m)
 	}
 }

@@ -112,7 +112,7 @@ func (e *Entry) Decode(b []byte) error {
 	if uint64(np)*4+uint64(nw)*putBytes+uint64(nf)*8 != uint64(len(r.b)) {
 		r.bad = true
 	}
-	if r.bad {
+	if r.bad || e.Kind > EntryFinish || e.Outcome > txnproto.Aborted {
 		return fmt.Errorf("nodes: log entry of %d bytes is malformed", len(b))
 	}
 	if np > 0 {

@@ -176,7 +176,7 @@ func (h *Host) kill(b *branch, reason txnproto.AbortReason) {
 		h.die(b, reason)
 		m := h.c.pool.New(txnproto.MsgKilled)
 		m.Tx, m.Reason = b.info, reason
-		m.Key = rng.Hash(uint64(b.info.ID), uint64(h.shard))
+		m.Key = rng.Hash(b.key, uint64(txnproto.MsgKilled)<<32|uint64(h.shard))
 		h.c.toClient(h.node.id, m)
 	case branchServing: // the operation's answer will tell
 		h.die(b, reason)
@@ -197,12 +197,12 @@ func (h *Host) die(b *branch, reason txnproto.AbortReason) {
 func (h *Host) arriveOp(m *txnproto.Msg) {
 	if m.Slot < 0 {
 		b := h.newBranch(&m.Tx)
-		b.state = branchServing
+		b.state, b.key = branchServing, m.Key
 		m.Slot = int32(b.tx.Slot)
 		return
 	}
 	if b := h.find(m.Tx.ID, m.Slot); b != nil && b.state == branchIdle {
-		b.state = branchServing
+		b.state, b.key = branchServing, m.Key
 	}
 }
 
@@ -224,12 +224,10 @@ func (h *Host) op(m *txnproto.Msg) {
 	}
 	b.state = branchIdle
 	b.cpu += m.Service
-	h.c.ops++
 	b.waitKey = m.Op.Key
 	v := h.ctl.Access(&b.tx, &m.Op)
 	if v.IsWaiting() {
 		b.state, b.msg, b.waitSince = branchWaitingOp, m, h.Now()
-		h.c.opsWaited++
 	} else {
 		h.answer(b, m, v)
 	}

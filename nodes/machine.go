@@ -275,7 +275,12 @@ func (m *machine) Restore(rd io.Reader) error {
 
 func (r *reader) entry() Entry {
 	var e Entry
-	if err := e.Decode(r.take(int(r.u32()))); err != nil {
+	n := r.u32()
+	if uint64(n) > uint64(len(r.b)) {
+		r.bad = true
+		return e
+	}
+	if err := e.Decode(r.take(int(n))); err != nil {
 		r.bad = true
 	}
 	return e

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"time"
 
 	"interleave/sim/station"
 	"interleave/txnproto"
@@ -15,13 +16,14 @@ type Node struct {
 	disk  *station.Disk
 	down  bool
 	epoch uint32 // counts crashes: what was being served before one is void
+	work  Work
 }
 
 // receive takes a message off the network: it waits for a processor and is
 // served. Messages that cost no processor time are handled at once.
 func (n *Node) receive(m *txnproto.Msg) {
 	if n.down {
-		n.unheard(m)
+		n.c.undelivered(m)
 		return
 	}
 	if m.Kind == txnproto.MsgOp {
@@ -41,16 +43,6 @@ func (n *Node) receive(m *txnproto.Msg) {
 	m.Parts[txnproto.PartCPUQueue] += start.Sub(now)
 	m.Parts[txnproto.PartCPUService] += d
 	n.c.loop.At(done, n.c.hServed, m.Index())
-}
-
-// unheard drops a message to a node that is down. A client finds out by its timeout.
-func (n *Node) unheard(m *txnproto.Msg) {
-	switch m.Kind {
-	case txnproto.MsgOp, txnproto.MsgCommit, txnproto.MsgStatus:
-		n.c.clients.Unanswered(m.Tx.Client)
-	default:
-	}
-	n.c.pool.Free(m)
 }
 
 // leads returns this node's host of shard, or nil.
@@ -113,4 +105,9 @@ func (n *Node) notLeader(m *txnproto.Msg) {
 	default:
 		n.c.pool.Free(m) // recovery asks again
 	}
+}
+
+// Work is processor and disk time by what became of the attempt it was spent on.
+type Work struct {
+	UsefulCPU, WastedCPU, UsefulDisk, WastedDisk time.Duration
 }

@@ -18,23 +18,23 @@ type Placement interface {
 }
 
 // PlacementNames are the placements a spec can name.
-var PlacementNames = []string{"striped", "range"}
+var PlacementNames = []string{"hash", "range"}
 
 // NewPlacement returns the placement named name for the given number of shards
 // and initial keys.
 func NewPlacement(name string, shards int, keys uint64) (Placement, error) {
 	switch name {
-	case "striped":
+	case "hash":
 		return striped{uint64(shards)}, nil
 	case "range":
 		per := (keys + uint64(shards) - 1) / uint64(shards)
 		return ranged{uint64(shards), max(per, 1)}, nil
 	default:
-		return nil, fmt.Errorf("placement: unknown placement %q: want striped or range", name)
+		return nil, fmt.Errorf("placement: unknown placement %q: want hash or range", name)
 	}
 }
 
-// striped deals keys out in turn: key k is in shard k mod n. Neighbours, and
+// striped hashes keys by their remainder: key k is in shard k mod n. Neighbours, and
 // with them the hottest keys of a ranked zipfian, stand in different shards.
 type striped struct{ n uint64 }
 

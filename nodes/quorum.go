@@ -69,8 +69,8 @@ type quorumAppend struct {
 	bytes          int32
 }
 
-// maxBatch is how many entries go to disk and followers together at most.
-const maxBatch = 64
+// quorumBatch is how many entries go to disk and followers together at most.
+const quorumBatch = 64
 
 const appendHeaderBytes = 96
 
@@ -116,7 +116,7 @@ func (g *quorumGroup) entry(index uint64) *Entry { return g.log[g.head+int(index
 
 // write starts the leader's next batch if its disk is not at one.
 func (q *Quorum) write(g *quorumGroup) {
-	n := min(len(g.pending), maxBatch)
+	n := min(len(g.pending), quorumBatch)
 	if g.writing || n == 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (q *Quorum) send(g *quorumGroup, r int, k txnproto.MsgKind, bytes int, h ev
 	if k == txnproto.MsgAppendReply {
 		from, to = to, from
 	}
-	q.cfg.Net.Send(netsim.Message{
+	sendSurely(q.cfg.Net, netsim.Message{
 		From: netsim.Site(from), To: netsim.Site(to), Kind: netsim.Kind(k), Bytes: bytes, FIFO: true,
 		Key: rng.Hash(uint64(g.shard)<<8|uint64(k), q.appends[arg].last), Handler: h, Arg: arg,
 	})

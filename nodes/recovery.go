@@ -17,7 +17,7 @@ func (h *Host) takeOver() {
 	for _, p := range h.machine.inDoubt() {
 		b := h.newBranch(&p.info)
 		b.state, b.logged = branchPrepared, true
-		b.coordinator, b.coord = p.coordinator, -1
+		b.coordinator, b.coord, b.key = p.coordinator, -1, rng.Hash(uint64(p.info.ID), h.term)
 		b.tx.Puts = append(b.tx.Puts, p.puts...)
 		if r, ok := h.ctl.(txnproto.Recoverer); ok {
 			r.Recover(&b.tx)
@@ -63,7 +63,7 @@ func (h *Host) inquire(b *branch) {
 	m := h.c.pool.New(txnproto.MsgInquire)
 	m.Tx, m.Coord, m.Slot = b.info, -1, int32(b.tx.Slot)
 	m.Shard, m.From = b.coordinator, h.shard
-	m.Key = rng.Hash(rng.Hash(uint64(b.info.ID), h.term), uint64(txnproto.MsgInquire)<<32|uint64(h.shard))
+	m.Key = rng.Hash(b.key, uint64(txnproto.MsgInquire)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
 
@@ -92,7 +92,7 @@ func (h *Host) status(m *txnproto.Msg) {
 	co := h.coordOf(m.Tx.ID, -1)
 	switch {
 	case h.machine.committed(m.Tx.Client, m.Tx.Request, m.Tx.ID) || co != nil && co.state == coordDecided:
-		m.Outcome = txnproto.Committed
+		m.Outcome, m.Wrote = txnproto.Committed, -1 // how much is no longer known
 	case co != nil:
 		m.Outcome = txnproto.Undecided
 	default:
@@ -128,7 +128,7 @@ func (h *Host) peerLost(shard txnproto.ShardID) {
 		}
 		for i := 1; i < len(co.branches); i++ {
 			if co.branches[i].Shard == shard && co.voted[i] == voteNone {
-				co.voted[i] = voteNo
+				// Its new leader may have recovered the branch: it must be told too.
 				h.decideAbort(co, txnproto.LeaderChange)
 				break
 			}
@@ -137,13 +137,29 @@ func (h *Host) peerLost(shard txnproto.ShardID) {
 	h.settle()
 }
 
-// stop ends the leadership: nothing more is done here, and what waits is dropped.
+// stop ends the leadership: nothing more is done here. When the node lives on,
+// clients that wait for it are told; those of a node that is down find out by
+// their timeout.
 func (h *Host) stop() {
 	h.stopped = true
 	for _, b := range h.branches {
-		if b.msg != nil {
-			h.c.pool.Free(b.msg)
-			b.msg = nil
+		m := b.msg
+		if m == nil {
+			continue
+		}
+		b.msg = nil
+		if h.node.down {
+			h.c.pool.Free(m)
+			continue
+		}
+		h.refuse(m, txnproto.LeaderChange)
+	}
+	if h.node.down {
+		return
+	}
+	for _, co := range h.coords {
+		if co.state == coordVoting || co.state == coordLogging {
+			h.tellClient(co, txnproto.Undecided, txnproto.NoReason)
 		}
 	}
 }

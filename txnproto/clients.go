@@ -30,6 +30,7 @@ type CommitRecord struct {
 	Client     ClientID
 	Class      ClassID
 	Begin, End event.Time
+	Wrote      int // rows written on all shards; -1: not known
 	Reads      []ReadVersion
 	Scans      []ScanRecord
 }
@@ -64,6 +65,7 @@ type ClientsConfig struct {
 	MPL        int      // requests that may be executing at once; 0: no limit
 	Retry      Retry
 	RPCTimeout time.Duration // how long a client waits for a node that is down
+	PerClient  int           // requests after which a client stops; 0: none
 	Observer   Observer
 	Recorder   Recorder // nil: none
 }
@@ -100,6 +102,8 @@ type Clients struct {
 
 	// OnRequestEnd, when set, is called after each request's end.
 	OnRequestEnd func(ended uint64)
+	// OnTurnedAway, when set, is called for each arrival that is refused.
+	OnTurnedAway func()
 
 	scratch Result
 	attempt AttemptRecord
@@ -169,7 +173,8 @@ func (c *Clients) Start() {
 }
 
 func (c *Clients) start(i uint64) {
-	if !c.closing {
+	done := c.cfg.PerClient > 0 && c.sessions[i].reqSeq >= uint64(c.cfg.PerClient)
+	if !c.closing && !done {
 		c.sessions[i].startRequest(c.loop.Now())
 	}
 }
@@ -183,6 +188,9 @@ func (c *Clients) arrive(uint64) {
 	c.loop.After(c.gap.Draw(c.arrivals), c.hArrive, 0)
 	if c.cfg.MaxOpen > 0 && c.open+len(c.backlog)-c.backHead >= c.cfg.MaxOpen {
 		c.turnedAway++
+		if c.OnTurnedAway != nil {
+			c.OnTurnedAway()
+		}
 		return
 	}
 	if n := len(c.idle); n > 0 {
@@ -278,17 +286,26 @@ func (c *Clients) Deliver(m *Msg) {
 func (c *Clients) NodeDown(node NodeID) {
 	for _, s := range c.sessions {
 		if s.waitNode == node {
-			c.Unanswered(s.id)
+			s.expectTimeout()
 		}
 	}
 }
 
-// Unanswered says that what client asked last will not be answered: it waits
-// for its timeout and then goes on without.
-func (c *Clients) Unanswered(client ClientID) {
-	s := c.sessions[client]
+// Unanswered says that m, a client's question or the answer to it, does not
+// arrive. If the client still waits for that, it waits for its timeout and then
+// goes on without. The caller keeps m.
+func (c *Clients) Unanswered(m *Msg) {
+	s := c.sessions[m.Tx.Client]
+	if s.waitNode >= 0 && s.tx.ID == m.Tx.ID && s.opSeq == m.OpSeq {
+		s.expectTimeout()
+	}
+}
+
+// expectTimeout lets what the session waits for time out.
+func (s *session) expectTimeout() {
+	c := s.c
 	at := max(s.sentAt.Add(c.cfg.RPCTimeout), c.loop.Now())
-	c.loop.At(at, c.hTimeout, uint64(client)<<32|uint64(uint32(s.opSeq))&0xffff<<16|s.tx16())
+	c.loop.At(at, c.hTimeout, uint64(s.id)<<32|uint64(uint32(s.opSeq))&0xffff<<16|s.tx16())
 }
 
 // tx16 marks the attempt in a timeout's argument.
@@ -410,3 +427,6 @@ func itoa(i int) string {
 		}
 	}
 }
+
+// AnyOpen reports whether a request is open.
+func (c *Clients) AnyOpen() bool { return c.open > 0 || c.backHead < len(c.backlog) }

@@ -81,6 +81,7 @@ type Msg struct {
 	// Outcome and ReadOnly are a vote's or a decision's.
 	Outcome  Outcome
 	ReadOnly bool
+	Wrote    int32 // rows written: at the sender's shard in a vote, in all in an outcome; -1: not known
 	Branches []Branch
 	Control  Message
 	Parts    Parts // latency spent at the node
@@ -115,7 +116,10 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	*m = Msg{index: m.index, Branches: m.Branches[:0], Result: Result{Rows: m.Result.Rows[:0]}}
+	*m = Msg{
+		index: m.index, Branches: m.Branches[:0], Result: Result{Rows: m.Result.Rows[:0]},
+		Control: Message{Txns: m.Control.Txns[:0]},
+	}
 	p.free = append(p.free, m)
 }
 

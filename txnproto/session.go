@@ -52,6 +52,7 @@ type session struct {
 	scans    []ScanRecord
 	opSeq    int32
 	opsDone  int
+	wrote    int32 // rows, known at commit
 	act      Action
 	opShard  ShardID // shard of the operation under way
 	sentAt   event.Time
@@ -98,6 +99,7 @@ func (s *session) startAttempt() {
 	s.scans = s.scans[:0]
 	s.opSeq = 0
 	s.opsDone = 0
+	s.wrote = 0
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
 	s.advance(nil)
 }
@@ -106,7 +108,6 @@ func (s *session) startAttempt() {
 func (s *session) advance(last *Result) {
 	switch step := s.prog.Next(last, &s.act); step {
 	case StepOp:
-		s.opSeq++
 		if s.act.Op.Kind == Scan {
 			s.scanning = true
 			s.scanRows = s.scanRows[:0]
@@ -115,6 +116,7 @@ func (s *session) advance(last *Result) {
 			return
 		}
 		s.opShard = s.c.cluster.ShardOf(s.act.Op.Key)
+		s.opSeq++
 		s.sendOp()
 	case StepThink:
 		s.state = stateThink
@@ -136,6 +138,7 @@ func (s *session) nextScanShard() {
 	for sh := s.opShard + 1; int(sh) < s.c.cluster.Shards(); sh++ {
 		if s.c.cluster.Covers(sh, op.Key, op.End) {
 			s.opShard = sh
+			s.opSeq++ // each shard's part: a timeout of one must not end the next
 			s.sendOp()
 			return
 		}
@@ -328,11 +331,13 @@ func (s *session) outcome(m *Msg) {
 		return
 	}
 	s.waitNode = -1
+	s.c.loop.Cancel(s.timer) // of a question that this has answered
 	if m.OpSeq == s.opSeq {
 		s.account(m)
 	}
 	switch m.Outcome {
 	case Committed:
+		s.wrote = m.Wrote
 		s.committed()
 	case Aborted:
 		s.branches = s.branches[:0] // the coordinator has told them
@@ -394,7 +399,7 @@ func (s *session) abortBranches() {
 		b := &s.branches[i]
 		m := s.msg(MsgAbort, b.Shard, b.node)
 		m.Slot = b.Slot
-		if s.state == stateOp && b.Shard == s.opShard && s.now() < s.arriveAt {
+		if s.state == stateOp && b.Shard == s.opShard && s.now() < s.arriveAt && s.arriveAt != event.Never {
 			// The operation is still on its way there. The abort must not overtake it.
 			s.c.loop.At(s.arriveAt, s.c.hSendLate, m.Index())
 			continue
@@ -420,7 +425,7 @@ func (s *session) committed() {
 	if rec := s.c.cfg.Recorder; rec != nil {
 		s.c.commit = CommitRecord{
 			Txn: s.tx.ID, Request: s.tx.Request, Client: s.id, Class: s.tx.Class,
-			Begin: s.begin, End: s.now(), Reads: s.reads, Scans: s.scans,
+			Begin: s.begin, End: s.now(), Wrote: int(s.wrote), Reads: s.reads, Scans: s.scans,
 		}
 		rec.Committed(&s.c.commit)
 	}

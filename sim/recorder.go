@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+
+	"interleave/txnproto"
+	"interleave/txnproto/history"
+)
+
+// recorder gives what happens in a run to the history. The history has types of
+// its own, as the judge must not know the judged: this is where they meet.
+type recorder struct {
+	rec    *history.Recorder
+	commit history.Commit
+	writes []history.Write
+}
+
+// Committed implements txnproto.Recorder.
+func (r *recorder) Committed(c *txnproto.CommitRecord) {
+	h := &r.commit
+	h.Txn, h.Request = history.TxnID(c.Txn), history.RequestID(c.Request)
+	h.Client, h.Class = uint32(c.Client), uint16(c.Class)
+	h.Begin, h.End = history.Time(c.Begin), history.Time(c.End)
+	h.Writes = c.Wrote
+	if c.Wrote < 0 {
+		h.Writes = history.WritesUnknown
+	}
+	h.Reads = appendReads(h.Reads[:0], c.Reads)
+	n := len(c.Scans)
+	for len(h.Scans) < n {
+		h.Scans = append(h.Scans[:cap(h.Scans)], history.Scan{})
+	}
+	h.Scans = h.Scans[:n]
+	for i := range c.Scans {
+		s, d := &c.Scans[i], &h.Scans[i]
+		d.Lo, d.Hi, d.Shard = history.Key(s.Lo), history.Key(s.Hi), history.ShardID(s.Shard)
+		d.Seen = appendReads(d.Seen[:0], s.Seen)
+	}
+	r.rec.Commit(h)
+}
+
+func appendReads(to []history.Read, from []txnproto.ReadVersion) []history.Read {
+	for i := range from {
+		to = append(to, history.Read{Key: history.Key(from[i].Key), Version: history.Version(from[i].Version)})
+	}
+	return to
+}
+
+func (r *recorder) installed(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put) {
+	r.writes = r.writes[:0]
+	for i := range puts {
+		p := &puts[i]
+		r.writes = append(r.writes, history.Write{
+			Key: history.Key(p.Key), Version: history.Version(p.Version), Tombstone: p.Deleted, Value: int64(p.Value),
+		})
+	}
+	r.rec.Install(history.TxnID(txn), history.ShardID(shard), r.writes)
+}
+
+// write writes the history to w.
+func (r *recorder) write(w io.Writer, h history.Header) error {
+	fw, err := history.NewWriter(w, h)
+	if err != nil {
+		return err
+	}
+	if err := r.rec.Replay(fw); err != nil {
+		return err
+	}
+	if err := fw.Close(); err != nil {
+		return fmt.Errorf("writing the history: %w", err)
+	}
+	return nil
+}
