@@ -72,6 +72,11 @@ const (
 	// shiftMax is how many places an insertion into bottom may shift before
 	// bottom is turned into a rung.
 	shiftMax = 64
+	// bucketEvents is how many events a bucket should hold. Those of top thin
+	// out the further off they are, so where most are the buckets fill several
+	// times higher; a part of a bucket is close to uniform.
+	bucketEvents    = 8
+	bucketEventsTop = 2
 	// rungBuckets bounds the buckets of one rung: their tails should stay in
 	// the nearer caches while a long list is dealt out.
 	rungBuckets = 1024
@@ -304,7 +309,11 @@ func (q *ladder) divide(b *bucket, lo, hi Time) {
 		r.buckets[0] = old
 		return
 	}
-	n := min(max(1<<bits.Len32(old.n/4), rungBucketsMin), rungBuckets)
+	perBucket := uint32(bucketEvents)
+	if b == &q.top {
+		perBucket = bucketEventsTop
+	}
+	n := min(max(1<<bits.Len32(old.n/perBucket), rungBucketsMin), rungBuckets)
 	r := q.enter(lo, hi, n)
 	buckets, start, shift := r.buckets, r.start, r.shift
 	for c := old.head; c != nil; {

@@ -17,8 +17,7 @@ func TestTiesRunInOrderOfScheduling(t *testing.T) {
 	for i := range uint64(n) {
 		l.At(7, h, i)
 	}
-	var first HandlerID
-	first = l.Handle("first", func(uint64) { l.At(7, h, n) })
+	first := l.Handle("first", func(uint64) { l.At(7, h, n) })
 	l.At(6, first, 0)
 	l.Run()
 	if len(got) != n+1 || !slices.IsSorted(got) {

@@ -71,35 +71,35 @@ func (c *Config) Client(z Zone) Site { return Site(c.Machines + int(z)) }
 // Validate reports what is wrong with c.
 func (c *Config) Validate() error {
 	if len(c.Zones) == 0 {
-		return fmt.Errorf("Zones: none: want at least one")
+		return fmt.Errorf("zones: none: want at least one")
 	}
 	if len(c.Latency) != len(c.Zones) {
-		return fmt.Errorf("Latency: %d rows: want one for each of %d zones", len(c.Latency), len(c.Zones))
+		return fmt.Errorf("latency: %d rows: want one for each of %d zones", len(c.Latency), len(c.Zones))
 	}
 	for z, row := range c.Latency {
 		if len(row) != len(c.Zones) {
-			return fmt.Errorf("Latency: %d columns from zone %s: want one for each of %d zones", len(row), c.Zones[z], len(c.Zones))
+			return fmt.Errorf("latency: %d columns from zone %s: want one for each of %d zones", len(row), c.Zones[z], len(c.Zones))
 		}
 	}
 	for s, z := range c.Sites {
 		if z < 0 || int(z) >= len(c.Zones) {
-			return fmt.Errorf("Sites: site %d is in zone %d: want 0 to %d", s, z, len(c.Zones)-1)
+			return fmt.Errorf("sites: site %d is in zone %d: want 0 to %d", s, z, len(c.Zones)-1)
 		}
 	}
 	if c.Machines < 0 || c.Machines > len(c.Sites) {
-		return fmt.Errorf("Machines: %d: want 0 to the %d sites", c.Machines, len(c.Sites))
+		return fmt.Errorf("machines: %d: want 0 to the %d sites", c.Machines, len(c.Sites))
 	}
 	if !(c.Loss >= 0 && c.Loss < 1) {
-		return fmt.Errorf("Loss: %v: want a probability from 0 to below 1", c.Loss)
+		return fmt.Errorf("loss: %v: want a probability from 0 to below 1", c.Loss)
 	}
 	if c.RetransmitTimeout < 0 || c.RetransmitTimeout > time.Hour {
-		return fmt.Errorf("RetransmitTimeout: %v: want 0s to 1h", c.RetransmitTimeout)
+		return fmt.Errorf("retransmit-timeout: %v: want 0s to 1h", c.RetransmitTimeout)
 	}
 	if c.BytesPerSecond < 0 {
-		return fmt.Errorf("BytesPerSecond: %d: want 0 (no limit) or more", c.BytesPerSecond)
+		return fmt.Errorf("bytes-per-second: %d: want 0 (no limit) or more", c.BytesPerSecond)
 	}
 	if len(c.Kinds) > MaxKinds {
-		return fmt.Errorf("Kinds: %d: want at most %d", len(c.Kinds), MaxKinds)
+		return fmt.Errorf("kinds: %d: want at most %d", len(c.Kinds), MaxKinds)
 	}
 	return nil
 }

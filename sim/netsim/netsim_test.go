@@ -274,16 +274,16 @@ func TestConfigErrors(t *testing.T) {
 		change func(c *netsim.Config)
 		want   string
 	}{
-		{"no zones", func(c *netsim.Config) { c.Zones = nil }, "network: Zones: none: want at least one"},
-		{"rows", func(c *netsim.Config) { c.Latency = c.Latency[:1] }, "network: Latency: 1 rows: want one for each of 2 zones"},
-		{"columns", func(c *netsim.Config) { c.Latency[1] = nil }, "network: Latency: 0 columns from zone b: want one for each of 2 zones"},
-		{"site", func(c *netsim.Config) { c.Sites[3] = 2 }, "network: Sites: site 3 is in zone 2: want 0 to 1"},
-		{"machines", func(c *netsim.Config) { c.Machines = 5 }, "network: Machines: 5: want 0 to the 4 sites"},
-		{"loss", func(c *netsim.Config) { c.Loss = 1 }, "network: Loss: 1: want a probability from 0 to below 1"},
-		{"loss NaN", func(c *netsim.Config) { c.Loss = math.NaN() }, "network: Loss: NaN: want a probability from 0 to below 1"},
-		{"timeout", func(c *netsim.Config) { c.RetransmitTimeout = -1 }, "network: RetransmitTimeout: -1ns: want 0s to 1h"},
-		{"speed", func(c *netsim.Config) { c.BytesPerSecond = -1 }, "network: BytesPerSecond: -1: want 0 (no limit) or more"},
-		{"kinds", func(c *netsim.Config) { c.Kinds = make([]string, 33) }, "network: Kinds: 33: want at most 32"},
+		{"no zones", func(c *netsim.Config) { c.Zones = nil }, "network: zones: none: want at least one"},
+		{"rows", func(c *netsim.Config) { c.Latency = c.Latency[:1] }, "network: latency: 1 rows: want one for each of 2 zones"},
+		{"columns", func(c *netsim.Config) { c.Latency[1] = nil }, "network: latency: 0 columns from zone b: want one for each of 2 zones"},
+		{"site", func(c *netsim.Config) { c.Sites[3] = 2 }, "network: sites: site 3 is in zone 2: want 0 to 1"},
+		{"machines", func(c *netsim.Config) { c.Machines = 5 }, "network: machines: 5: want 0 to the 4 sites"},
+		{"loss", func(c *netsim.Config) { c.Loss = 1 }, "network: loss: 1: want a probability from 0 to below 1"},
+		{"loss NaN", func(c *netsim.Config) { c.Loss = math.NaN() }, "network: loss: NaN: want a probability from 0 to below 1"},
+		{"timeout", func(c *netsim.Config) { c.RetransmitTimeout = -1 }, "network: retransmit-timeout: -1ns: want 0s to 1h"},
+		{"speed", func(c *netsim.Config) { c.BytesPerSecond = -1 }, "network: bytes-per-second: -1: want 0 (no limit) or more"},
+		{"kinds", func(c *netsim.Config) { c.Kinds = make([]string, 33) }, "network: kinds: 33: want at most 32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := plain()

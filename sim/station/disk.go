@@ -23,7 +23,7 @@ type DiskConfig struct {
 // Validate reports what is wrong with c.
 func (c DiskConfig) Validate() error {
 	if c.BytesPerSecond < 0 {
-		return fmt.Errorf("BytesPerSecond: %d: want 0 (no limit) or more", c.BytesPerSecond)
+		return fmt.Errorf("bytes-per-second: %d: want 0 (no limit) or more", c.BytesPerSecond)
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func TestDiskRandom(t *testing.T) {
 
 func TestDiskConfigErrors(t *testing.T) {
 	err := station.DiskConfig{BytesPerSecond: -5}.Validate()
-	if want := "BytesPerSecond: -5: want 0 (no limit) or more"; err == nil || err.Error() != want {
+	if want := "bytes-per-second: -5: want 0 (no limit) or more"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
