@@ -142,7 +142,12 @@ func (r *ycsbReader) property(p property) error {
 	case "threadcount":
 		return r.whole(p, 1, func(n int) { r.file.Clients = n })
 	case "target":
-		return r.whole(p, 0, func(n int) { r.file.Rate = n })
+		return r.whole(p, 0, func(n int) {
+			r.file.Rate = n
+			if n > 0 {
+				r.note(p, "target is the rate at which requests arrive, whether or not the earlier ones are done; YCSB holds its threads back to it")
+			}
+		})
 	case "requestdistribution":
 		d, ok := ycsbDistributions[p.value]
 		if !ok {

@@ -28,6 +28,7 @@ func TestYCSBFiles(t *testing.T) {
 			},
 			Requests: 1000, Clients: 16, Rate: 500,
 			Notes: []Note{
+				{5, "target is the rate at which requests arrive, whether or not the earlier ones are done; YCSB holds its threads back to it"},
 				{16, "maxscanlength was set in line 15; the later value counts"},
 				{20, "insertorder has no effect: keys are spread over the shards by the cluster's placement"},
 				{21, "measurementtype has no effect: metrics are the report's"},

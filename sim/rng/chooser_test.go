@@ -1,6 +1,7 @@
 package rng
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -326,10 +327,17 @@ func BenchmarkChooser(b *testing.B) {
 		n     uint64
 		theta float64
 	}{
-		{"uniform", 1e6, 0}, {"zipfian", 1e6, 0.5}, {"zipfian", 1e6, 0.99}, {"zipfian", 1e6, 1.2}, {"zipfian", 1e10, 0.99},
-		{"scrambled-zipfian", 1e6, 0.99}, {"hotspot", 1e6, 0}, {"latest", 1e6, 0.99}, {"exponential", 1e6, 0},
+		{"uniform", 1e6, 0},
+		{"zipfian", 1e6, 0.5},
+		{"zipfian", 1e6, 0.99},
+		{"zipfian", 1e6, 1.2},
+		{"zipfian", 1e10, 0.99},
+		{"scrambled-zipfian", 1e6, 0.99},
+		{"hotspot", 1e6, 0},
+		{"latest", 1e6, 0.99},
+		{"exponential", 1e6, 0},
 	} {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/n=%g/theta=%g", c.name, float64(c.n), c.theta), func(b *testing.B) {
 			var params map[string]float64
 			if c.theta > 0 {
 				params = map[string]float64{"theta": c.theta}

@@ -10,7 +10,7 @@ import (
 )
 
 // distForms is what ParseDist reads, for messages and help.
-const distForms = `DURATION, constant:DURATION, exp:MEAN, lognormal:MEDIAN,SIGMA, uniform:LEAST,GREATEST or empirical:DURATION[*WEIGHT],...`
+const distForms = `DURATION, constant:DURATION, exp:MEAN, lognormal:MEDIAN,SIGMA, empirical:DURATION[*WEIGHT],... or uniform:LEAST,GREATEST`
 
 // DistInfo describes one family of distributions for help and reference.
 type DistInfo struct {
