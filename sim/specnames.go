@@ -10,15 +10,15 @@ import (
 // unknownName is the error for a name that no registry has.
 func unknownName(field, name string, known []string) error {
 	hint := ""
-	if n := nearest(name, known); n != "" {
+	if n := Nearest(name, known); n != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", n)
 	}
 	return fmt.Errorf("%s: %q is unknown%s: want one of %s", field, name, hint, strings.Join(known, ", "))
 }
 
-// nearest returns the known name that name was most likely meant to be, or ""
+// Nearest returns the known name that name was most likely meant to be, or ""
 // when none is near: at most a third of its letters differ, two at least.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, bestAt := "", max(2, len(name)/3)+1
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < bestAt {

@@ -256,7 +256,7 @@ func fieldNamed(name string) (*Field, error) {
 		}
 		names[i] = fieldTable[i].Name
 	}
-	if n := nearest(name, names); n != "" {
+	if n := Nearest(name, names); n != "" {
 		return nil, &UnknownField{name, n}
 	}
 	return nil, &UnknownField{Name: name}

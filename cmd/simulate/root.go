@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"interleave/reports"
+	"interleave/sim"
+)
+
+// Exit codes.
+const (
+	exitOK        = 0
+	exitFailed    = 1   // a check failed, or a run broke down
+	exitBadInput  = 2   // what was asked for makes no sense
+	exitInterrupt = 130 // stopped by a signal, as shells have it
+)
+
+// engine carries out one run: sim.Run, or a substitute in tests. When ctx is
+// done it returns what there is so far, with the verdict cut-short.
+type engine func(ctx context.Context, r sim.RunSpec, o sim.Options) (*reports.Result, error)
+
+// app is one invocation of the command.
+type app struct {
+	run      engine
+	in       io.Reader
+	out, err io.Writer
+	code     int // exit code of a command that ended without an error
+}
+
+// errBadInput marks errors of the user's.
+type errBadInput struct{ error }
+
+func bad(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errBadInput{err}
+}
+
+func badf(format string, args ...any) error { return errBadInput{fmt.Errorf(format, args...)} }
+
+// execute runs the command line args and returns the exit code. An error is
+// one line on a.err.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	var input errBadInput
+	switch {
+	case err == nil:
+		return a.code
+	case errors.As(err, &input):
+		fmt.Fprintln(a.err, "simulate: "+oneLine(err.Error()))
+		return exitBadInput
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.err, "simulate: "+oneLine(err.Error()))
+		return exitInterrupt
+	default:
+		fmt.Fprintln(a.err, "simulate: "+err.Error())
+		return exitFailed
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+const rootHelp = `Interleave simulates distributed concurrency control: clients run transactions on
+replicated, sharded storage under the protocols you choose, in virtual time, and every
+run is checked for the isolation it promises. Same spec, same seed, same result.
+
+Examples:
+  simulate                                        the default comparison: 2pl, to and occ,
+                                                  uniform and skewed keys, real Raft
+  simulate --protocol 2pl,occ --theta 0.5,0.9,1.2 --distribution zipfian
+  simulate --workload bank --keys 20 --clients 50
+  simulate --workload two-transfers --protocol 2pl
+  simulate --replication quorum --requests 100000 --format csv
+  simulate run --print-spec > mine.yaml           then: simulate --spec mine.yaml --seed 2
+  simulate verify --runs 20                       the same thing 20 times: one digest
+
+Commands:
+  run         compare protocols (the default command)
+  list        protocols, workloads, distributions, networks, metrics
+  verify      repeat a comparison and compare what happened, event by event
+  check       judge a recorded history (run --history FILE) against an isolation level
+  schema      print the JSON Schema of a spec file
+  completion  print a completion script for a shell
+  version     print the version
+
+Often used flags (all of them: simulate run --help):
+  --protocol 2pl,to,occ     --workload ycsb      --distribution uniform,zipfian
+  --theta 0.99              --keys 10000         --ops 10          --clients 24
+  --replication raft        --network lan        --requests 2000   --seed 1
+  --spec FILE               --format table       --history FILE    --print-spec
+
+Exit codes: 0 fine; 1 a check failed; 2 bad input; 130 interrupted.
+`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "simulate",
+		Short:         "Compare concurrency controls on simulated replicated storage",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	run := a.runCommand()
+	commands := []*cobra.Command{run, a.listCommand(), a.verifyCommand(), a.checkCommand(), a.schemaCommand(), a.versionCommand(), a.workerCommand()}
+	root.AddCommand(commands...)
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range root.Commands() {
+			if !c.Hidden {
+				names = append(names, c.Name())
+			}
+		}
+		return badf("command: %q is unknown: want one of %s", args[0], strings.Join(names, ", "))
+	}
+	// Without a subcommand the flags are those of run, which then runs.
+	addRunFlags := func() { root.Flags().AddFlagSet(run.Flags()) }
+	addRunFlags()
+	root.RunE = func(_ *cobra.Command, _ []string) error { return run.RunE(run, nil) }
+	root.SetFlagErrorFunc(flagError)
+	inherited := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		switch c {
+		case root:
+			fmt.Fprint(a.out, rootHelp)
+		case run:
+			writeRunHelp(a.out, run.Flags())
+		default:
+			inherited(c, args)
+		}
+	})
+	run.SetContext(context.Background())
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) { run.SetContext(c.Context()) }
+	return root
+}
+
+// flagError names the nearest flag to one that does not exist.
+func flagError(c *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		hint := "see simulate run --help"
+		if n := sim.Nearest(unknown.GetSpecifiedName(), names); n != "" {
+			hint = fmt.Sprintf("did you mean --%s?", n)
+		}
+		return badf("flag --%s is unknown: %s", unknown.GetSpecifiedName(), hint)
+	}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		return badf("%s: %q is not allowed: want a value of type %s", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type())
+	}
+	return bad(err)
+}
+
+func main() {
+	ctx, stop := interruptible()
+	defer stop()
+	a := &app{run: sim.Run, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	os.Exit(a.execute(ctx, os.Args[1:]))
+}

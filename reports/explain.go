@@ -1,0 +1,189 @@
+package reports
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"interleave/txnproto"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// starved says in words who starved, and why.
+func (c *comparison) starved() string {
+	var b strings.Builder
+	for _, r := range c.results {
+		for _, line := range c.explain(r) {
+			b.WriteString(wrap(line, Width, "  ") + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "Who starved, and why\n" + b.String()
+}
+
+// Explain says in plain sentences which requests of the run starved and why;
+// nothing when none did.
+func Explain(r *Result) []string { return newComparison([]*Result{r}).explain(r) }
+
+func (c *comparison) explain(r *Result) []string {
+	if r.StarvedCount == 0 {
+		return nil
+	}
+	var lines []string
+	for i := range r.Classes {
+		if k := &r.Classes[i]; k.Starved > 0 {
+			lines = append(lines, c.name(r)+": "+r.whoStarved(k)+" "+r.whyStarved(k))
+		}
+	}
+	s := &r.StarvedBy[0]
+	line := "The worst: request " + itoa(int64(s.Request)) + " of client " + itoa(int64(s.Client))
+	if len(r.Classes) > 1 {
+		line += " (" + s.Class + ")"
+	}
+	line += ", " + s.Ended + " after " + plural(uint64(s.Attempts), "attempt", "attempts") + " in " + formatTime(s.AgeNS)
+	if s.Reason != txnproto.NoReason.String() {
+		line += ", last aborted for " + s.Reason
+	}
+	return append(lines, "  "+line+".")
+}
+
+func (r *Result) whoStarved(k *Class) string {
+	all := k.Committed + k.RolledBack + k.GivenUp + k.Unfinished
+	what := " requests starved"
+	if k.Starved == 1 {
+		what = " request starved"
+	}
+	of := " of " + formatCount(all)
+	if len(r.Classes) > 1 {
+		of += " in class " + k.Name
+	}
+	return formatCount(k.Starved) + of + what + "."
+}
+
+// whyStarved explains what kept a class's requests from committing, from what
+// its aborts were for and what went on around them.
+func (r *Result) whyStarved(k *Class) string {
+	if k.Aborted == 0 {
+		if k.Committed == 0 {
+			return "None of them was aborted: they never got what they waited for."
+		}
+		return "None of them was aborted: they waited, most of the time for " + r.longestPart(k) + "."
+	}
+	reason := mainReason(k)
+	others := r.commitsDuring(k)
+	open := "An attempt runs " + operations(k) + "and stays open " + formatTime(k.openMean()) + ", in which " +
+		plural(uint64(others+0.5), "other transaction commits", "other transactions commit")
+	var why string
+	switch reason {
+	case txnproto.Validation:
+		why = open + "; validation then finds that one of these wrote something it had read, " + k.oftenAborted() +
+			", and all its work is repeated from the start against the same odds: the longer a transaction, the worse."
+	case txnproto.TSOrder:
+		why = open + "; its timestamp is from its begin, so where a younger one has been before, it comes too late, " +
+			k.oftenAborted() + "; a retry has a new timestamp but as long a way."
+	case txnproto.Deadlock:
+		why = "An attempt " + holds(k) + "was chosen as the victim of a deadlock " + k.oftenAborted() +
+			"; a policy that spares whom it has hit before (the protocol's victim parameter) bounds that."
+	case txnproto.WaitDie:
+		why = open + "; under wait-die it dies whenever an older one holds what it asks for, " + k.oftenAborted() + "."
+	case txnproto.Wounded:
+		why = open + "; an older transaction that wants one of its locks wounds it, " + k.oftenAborted() + "."
+	case txnproto.NoWait, txnproto.CannotLock:
+		why = open + "; it aborts at the first lock that is taken, " + k.oftenAborted() + ": the more locks, the likelier one is."
+	case txnproto.LockTimeout:
+		why = "An attempt waited longer than the lock timeout " + k.oftenAborted() + "."
+	case txnproto.WriteConflict:
+		why = open + "; when one of these has written what it wants to write, the first updater wins, " + k.oftenAborted() + "."
+	case txnproto.SSIPivot:
+		why = open + "; it is aborted when it would close a dangerous structure of read-write conflicts, " + k.oftenAborted() + "."
+	case txnproto.Cascade:
+		why = "It read from transactions that aborted, and had to abort with them " + k.oftenAborted() + "."
+	case txnproto.LeaderChange, txnproto.RPCTimeout:
+		why = "Its attempts were lost with a node or its leadership " + k.oftenAborted() + "."
+	case txnproto.Constraint:
+		why = "A constraint of the database forbade it " + k.oftenAborted() + ", and repeating it did not help."
+	case txnproto.NoReason, txnproto.NumReasons:
+		panic("reports: an abort without a reason")
+	default:
+		panic("reports: unknown abort reason " + reason.String())
+	}
+	return why + r.compareClasses(k)
+}
+
+func operations(k *Class) string {
+	if k.OpsMean == 0 {
+		return ""
+	}
+	return digits(k.OpsMean) + " operations "
+}
+
+func holds(k *Class) string {
+	if k.OpsMean == 0 {
+		return ""
+	}
+	return "of " + digits(k.OpsMean) + " operations "
+}
+
+// oftenAborted says how many of a class's attempts were aborted.
+func (k *Class) oftenAborted() string {
+	if k.Aborted == k.AttemptsDone {
+		return "in every one of its " + plural(k.AttemptsDone, "attempt", "attempts")
+	}
+	return "in " + formatShare(k.AbortRatio) + " of its attempts"
+}
+
+// mainReason is the reason of most of the class's aborts, the first of several.
+func mainReason(k *Class) txnproto.AbortReason {
+	best, most := txnproto.NoReason, uint64(0)
+	for i := txnproto.AbortReason(1); i < txnproto.NumReasons; i++ {
+		if n := k.Aborts[i.String()]; n > most {
+			best, most = i, n
+		}
+	}
+	return best
+}
+
+// openMean is how long an attempt of the class stays open, judged by those that
+// committed.
+func (k *Class) openMean() int64 { return k.AttemptMean }
+
+// commitsDuring is how many transactions commit while one attempt is open.
+func (r *Result) commitsDuring(k *Class) float64 {
+	return r.Throughput * float64(k.openMean()) / 1e9
+}
+
+// compareClasses sets the class against the one that is aborted least.
+func (r *Result) compareClasses(k *Class) string {
+	if len(r.Classes) < 2 {
+		return ""
+	}
+	best := slices.MinFunc(r.Classes, func(a, b Class) int {
+		switch {
+		case a.AbortRatio < b.AbortRatio:
+			return -1
+		case a.AbortRatio > b.AbortRatio:
+			return 1
+		default:
+			return 0
+		}
+	})
+	if best.Name == k.Name || best.AttemptsDone == 0 {
+		return ""
+	}
+	return " Class " + best.Name + ", with " + digits(best.OpsMean) + " operations, is aborted in " +
+		formatShare(best.AbortRatio) + " of its attempts."
+}
+
+// longestPart names where the class's committed requests spent most time.
+func (r *Result) longestPart(k *Class) string {
+	longest := txnproto.Part(0)
+	for p := range txnproto.NumParts {
+		if k.Breakdown[p] > k.Breakdown[longest] {
+			longest = p
+		}
+	}
+	return strings.ReplaceAll(longest.String(), "_", " ") + " (" + formatShare(k.Breakdown.Share(longest)) + ")"
+}

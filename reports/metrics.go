@@ -1,0 +1,57 @@
+package reports
+
+// Metric describes one name of a run in the JSON output.
+type Metric struct{ Name, Help string }
+
+// Metrics lists the names of a run in the JSON output with their definitions.
+func Metrics() []Metric {
+	return []Metric{
+		{"spec", "the settings, as a spec file has them"},
+		{"command", "the command line that repeats the run"},
+		{"digest", "SHA-256 over the outcome of every request and every version written; equal digests are equal runs"},
+		{"verdict", "ok, or the name of what failed"},
+		{"why", "what led to a verdict other than ok"},
+		{"isolation", "the level promised, the level found, and each anomaly with its count and smallest cycle"},
+		{"window_ns", "length of the measured part: from the end of the warm-up to the end of the run"},
+		{"virtual_ns", "length of the whole run"},
+		{"committed", "requests that committed in the window"},
+		{"rolled_back", "requests that their own program rolled back: a completion, not an abort"},
+		{"given_up", "requests that reached the bound on attempts"},
+		{"turned_away", "open loop: arrivals beyond the admission limit"},
+		{"unfinished", "requests open at the end"},
+		{"oldest_unfinished_ns", "age of the oldest of these"},
+		{"throughput", "committed requests per virtual second"},
+		{"attempts_per_s", "finished attempts per virtual second"},
+		{"abort_ratio", "aborted attempts / finished attempts, 0 to 1"},
+		{"aborts_per_commit", "aborted attempts / committed requests; may exceed 1"},
+		{"aborted_attempts", "attempts that were aborted"},
+		{"aborts", "these by reason"},
+		{"wasted_work", "processor and disk time of attempts that aborted / of all attempts"},
+		{"latency", "from the first begin (open loop: the intended arrival) to the reply that it committed, retries included"},
+		{"attempt_latency", "the successful attempt alone"},
+		{"breakdown", "the latencies of all committed requests together, by part; the parts sum to the whole"},
+		{"attempts", "attempts per committed request"},
+		{"starved", "share of requests that needed more than --starvation-attempts attempts, were given up, or were unfinished and ten times older than the median latency"},
+		{"starved_count", "how many these are"},
+		{"starved_requests", "the worst of them"},
+		{"longest_wait_ns", "longest time a client went without a commit while it had a request open"},
+		{"fairness", "Jain's index of commits per client and per class: 1 is equal, 1/n is one taking all"},
+		{"age_ratio", "p99 latency / p50 latency"},
+		{"classes", "the figures of each transaction class"},
+		{"operations", "operations completed by all attempts"},
+		{"lock_waits", "operations that a controller made wait"},
+		{"lock_wait_time_ns", "how long they waited together"},
+		{"blocking_ratio", "operations that waited / operations"},
+		{"queue_mean", "length of the queue that a waiting operation met"},
+		{"queue_max", "the longest queue met"},
+		{"deadlocks", "cycles of waiting found"},
+		{"false_deadlocks", "cycles that no longer held when the victim was reached"},
+		{"cycle_lengths", "deadlocks by number of transactions in the cycle"},
+		{"hottest_keys", "the keys with most waits and aborts"},
+		{"protocol_counters", "counters of the protocol's own"},
+		{"resources", "utilisation of every station, messages and bytes by kind, log entries, batches, syncs, elections"},
+		{"confidence", "95 % intervals by batch means"},
+		{"laws", "relations that must hold between the figures, each with its outcome"},
+		{"wall", "what depends on the machine; only with --wall"},
+	}
+}

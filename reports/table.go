@@ -1,0 +1,350 @@
+package reports
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"interleave/txnproto"
+)
+
+// WriteTable writes the comparison of results for reading: first one row a run
+// with what matters most, then where time went, why attempts aborted, which
+// keys were hot and who starved. It is at most Width columns wide, save for
+// settings with long values, and has no colours.
+func WriteTable(w io.Writer, results []*Result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	c := newComparison(results)
+	sections := []string{
+		c.heading(), c.summary(), c.verdicts(), c.breakdown(), c.aborts(), c.classes(), c.hottest(), c.starved(),
+	}
+	var b strings.Builder
+	for _, s := range sections {
+		if s != "" {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(s)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// comparison is a set of results with the settings in which they differ.
+type comparison struct {
+	results []*Result
+	names   []string // settings, in order
+	vary    []string // those that differ, without protocol, distribution and theta
+}
+
+func newComparison(results []*Result) *comparison {
+	c := &comparison{results: results}
+	for _, r := range results {
+		for _, n := range settingNames(r.Spec) {
+			if !slices.Contains(c.names, n) {
+				c.names = append(c.names, n)
+			}
+		}
+	}
+	for _, n := range c.names {
+		switch n {
+		case "protocol", "distribution", "theta", "param":
+			continue
+		}
+		if !c.same(n) {
+			c.vary = append(c.vary, n)
+		}
+	}
+	return c
+}
+
+func (c *comparison) same(name string) bool {
+	for _, r := range c.results {
+		if r.Setting(name) != c.results[0].Setting(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// settingNames returns the names in a spec in the order in which it has them.
+func settingNames(spec json.RawMessage) []string {
+	d := json.NewDecoder(strings.NewReader(string(spec)))
+	var names []string
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return names
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return names
+		}
+		names = append(names, t.(string))
+	}
+	return names
+}
+
+// heading says what all the runs have in common.
+func (c *comparison) heading() string {
+	r := c.results[0]
+	get := func(name string) string {
+		if !c.same(name) {
+			return ""
+		}
+		return r.Setting(name)
+	}
+	var parts []string
+	add := func(format ...string) {
+		text := strings.Join(format, "")
+		if !slices.Contains(format, "") {
+			parts = append(parts, text)
+		}
+	}
+	add("workload ", get("workload"))
+	add("mix ", get("mix"))
+	add(groupDigits(get("keys")), " keys")
+	add(get("ops"), " operations a transaction")
+	if rate := get("rate"); rate == "0" {
+		add(groupDigits(get("clients")), " clients")
+		if t := get("think"); t != "0s" {
+			add("think time ", t)
+		}
+	} else {
+		add("open loop at ", rate, "/s")
+	}
+	if m := get("mpl"); m != "0" {
+		add("at most ", m, " at a time")
+	}
+	if get("replication") == "none" {
+		add(get("shards"), " shards, one copy of each")
+	} else {
+		add(get("shards"), " shards × ", get("replicas"), " replicas (", get("replication"), ") on ", get("machines"), " machines")
+	}
+	add("network ", get("network"))
+	add("seed ", get("seed"))
+	return wrap(strings.Join(parts, " · "), Width, "  ") + "\n"
+}
+
+func groupDigits(s string) string {
+	var n uint64
+	for _, d := range s {
+		if d < '0' || d > '9' || n > 1e17 {
+			return s
+		}
+		n = n*10 + uint64(d-'0')
+	}
+	if s == "" {
+		return s
+	}
+	return formatCount(n)
+}
+
+// label is what tells the run from the others, as cells.
+func (c *comparison) label(r *Result) []string {
+	cells := []string{r.Setting("protocol")}
+	if c.hasDistribution() {
+		cells = append(cells, distributionLabel(r))
+	}
+	for _, n := range c.vary {
+		cells = append(cells, r.Setting(n))
+	}
+	return cells
+}
+
+func (c *comparison) labelHeads() []string {
+	heads := []string{"protocol"}
+	if c.hasDistribution() {
+		heads = append(heads, "keys drawn")
+	}
+	return append(heads, c.vary...)
+}
+
+func (c *comparison) hasDistribution() bool { return slices.Contains(c.names, "distribution") }
+
+func distributionLabel(r *Result) string {
+	if t := r.Setting("theta"); t != "" {
+		return r.Setting("distribution") + " " + t
+	}
+	return r.Setting("distribution")
+}
+
+// name is what tells the run from the others, in a sentence.
+func (c *comparison) name(r *Result) string {
+	name := r.Setting("protocol")
+	if c.hasDistribution() {
+		name += " under " + distributionLabel(r) + " keys"
+	}
+	for _, n := range c.vary {
+		name += ", " + n + " " + r.Setting(n)
+	}
+	return name
+}
+
+// grid starts a table whose first columns tell the runs apart.
+func (c *comparison) grid(heads ...string) *grid {
+	labels := c.labelHeads()
+	return &grid{heads: [][]string{append(labels, heads...)}, left: len(labels)}
+}
+
+func (c *comparison) summary() string {
+	g := c.grid("commits/s", "abort", "p50", "p99", "most", "starved", "fair", "isolation", "digest")
+	second := make([]string, len(c.labelHeads()))
+	second = append(second, "", "ratio", "latency", "latency", "attempts", "", "", "found", "")
+	g.heads = append(g.heads, second)
+	for _, r := range c.results {
+		fair := "–"
+		if r.Fairness.Clients != nil {
+			fair = formatRatio(*r.Fairness.Clients)
+		}
+		cells := append(c.label(r), formatRate(r.Throughput), formatRatio(r.AbortRatio),
+			formatTime(r.Latency.P50NS), formatTime(r.Latency.P99NS), formatCount(uint64(r.Attempts.Max)),
+			formatShare(r.Starved), fair, r.Isolation.Found, shortDigest(r.Digest))
+		g.add(cells...)
+	}
+	return g.render()
+}
+
+func shortDigest(d string) string { return d[:min(len(d), 12)] }
+
+// verdicts explains every run that is not ok, and notes of the checker.
+func (c *comparison) verdicts() string {
+	var b strings.Builder
+	for _, r := range c.results {
+		if r.Verdict == VerdictOK {
+			continue
+		}
+		b.WriteString(wrap("FAILED  "+c.name(r)+": "+string(r.Verdict)+". "+r.Why, Width, "  ") + "\n")
+		for _, a := range r.Isolation.Anomalies {
+			b.WriteString("  " + a.Name + " × " + formatCount(a.Count) + ", the smallest:\n")
+			for _, edge := range a.Cycle {
+				b.WriteString("    " + edge + "\n")
+			}
+		}
+		for _, l := range r.Laws {
+			if !l.OK {
+				b.WriteString("  broken: " + l.Name + ": " + digits(l.Expected) + " expected, " + digits(l.Measured) + " measured\n")
+			}
+		}
+		b.WriteString("  repeat it: " + r.Command + "\n")
+	}
+	for _, n := range c.notes() {
+		b.WriteString(wrap("note: "+n, Width, "  ") + "\n")
+	}
+	return b.String()
+}
+
+func (c *comparison) notes() []string {
+	var notes []string
+	for _, r := range c.results {
+		if n := r.Isolation.Note; n != "" && !slices.Contains(notes, n) {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// partHeads are the parts' names where room is short.
+var partHeads = [txnproto.NumParts]string{
+	"network", "cpu queue", "cpu", "lock wait", "disk", "replicas", "2pc", "backoff", "admission", "think", "lost",
+}
+
+func (c *comparison) breakdown() string {
+	var parts []txnproto.Part
+	for p := range txnproto.NumParts {
+		if slices.ContainsFunc(c.results, func(r *Result) bool { return r.Breakdown[p] > 0 }) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	var heads []string
+	for _, p := range parts {
+		heads = append(heads, partHeads[p])
+	}
+	g := c.grid(append([]string{"mean"}, heads...)...)
+	for _, r := range c.results {
+		cells := append(c.label(r), formatTime(r.Latency.MeanNS))
+		for _, p := range parts {
+			cells = append(cells, formatShare(r.Breakdown.Share(p)))
+		}
+		g.add(cells...)
+	}
+	return "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted)\n" + g.render()
+}
+
+func (c *comparison) aborts() string {
+	var reasons []string
+	for i := txnproto.AbortReason(1); i < txnproto.NumReasons; i++ {
+		if slices.ContainsFunc(c.results, func(r *Result) bool { return r.Aborts[i.String()] > 0 }) {
+			reasons = append(reasons, i.String())
+		}
+	}
+	if len(reasons) == 0 {
+		return "No attempt was aborted.\n"
+	}
+	g := c.grid(append([]string{"aborted", "of attempts", "per commit", "wasted work", "lock waits"}, reasons...)...)
+	for _, r := range c.results {
+		var finished uint64
+		for i := range r.Classes {
+			finished += r.Classes[i].AttemptsDone
+		}
+		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(finished),
+			formatRatio2(r.AbortsPerCommit), formatShare(r.WastedWork), formatCount(r.LockWaits))
+		for _, n := range reasons {
+			cells = append(cells, formatCount(r.Aborts[n]))
+		}
+		g.add(cells...)
+	}
+	return "Aborted attempts, by reason\n" + g.render()
+}
+
+// formatRatio2 writes a ratio that may exceed 1.
+func formatRatio2(x float64) string {
+	if x >= 1 {
+		return digits(x)
+	}
+	return formatRatio(x)
+}
+
+func (c *comparison) classes() string {
+	if !slices.ContainsFunc(c.results, func(r *Result) bool { return len(r.Classes) > 1 }) {
+		return ""
+	}
+	g := c.grid("class", "committed", "operations", "abort ratio", "p50", "p99", "most attempts", "starved")
+	for _, r := range c.results {
+		for i := range r.Classes {
+			k := &r.Classes[i]
+			g.add(append(c.label(r), k.Name, formatCount(k.Committed), digits(k.OpsMean), formatRatio(k.AbortRatio),
+				formatTime(k.Latency.P50NS), formatTime(k.Latency.P99NS), formatCount(uint64(k.Attempts.Max)), formatCount(k.Starved))...)
+		}
+	}
+	return "By transaction class\n" + g.render()
+}
+
+func (c *comparison) hottest() string {
+	const shown = 5
+	g := c.grid("hottest keys: waits + aborts")
+	g.left++
+	for _, r := range c.results {
+		var keys []string
+		for _, k := range r.HottestKeys[:min(shown, len(r.HottestKeys))] {
+			keys = append(keys, itoa(int64(k.Key))+": "+itoa(int64(k.Waits))+" + "+itoa(int64(k.Aborts)))
+		}
+		if len(keys) > 0 {
+			g.add(append(c.label(r), strings.Join(keys, " · "))...)
+		}
+	}
+	if len(g.rows) == 0 {
+		return ""
+	}
+	return g.render()
+}
