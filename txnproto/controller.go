@@ -32,14 +32,14 @@ type Txn struct {
 	// Puts is the workspace: the branch's uncommitted writes, one per key, in
 	// order of first write. The host fills it in when a write is granted.
 	Puts []Put
-	idx  map[Key]int // from 16 puts on
+	idx  map[Key]int // places in Puts; used from 16 puts on, else empty
 }
 
 const putIndexFrom = 16
 
 // Put returns the branch's own uncommitted write of k, or nil.
 func (t *Txn) Put(k Key) *Put {
-	if t.idx != nil {
+	if len(t.idx) > 0 {
 		if i, ok := t.idx[k]; ok {
 			return &t.Puts[i]
 		}
@@ -60,12 +60,14 @@ func (t *Txn) SetPut(p Put) {
 		return
 	}
 	t.Puts = append(t.Puts, p)
-	if t.idx != nil {
+	if len(t.idx) > 0 {
 		t.idx[p.Key] = len(t.Puts) - 1
 		return
 	}
 	if len(t.Puts) > putIndexFrom {
-		t.idx = make(map[Key]int, 2*len(t.Puts))
+		if t.idx == nil {
+			t.idx = make(map[Key]int, 2*len(t.Puts))
+		}
 		for i := range t.Puts {
 			t.idx[t.Puts[i].Key] = i
 		}
@@ -74,7 +76,8 @@ func (t *Txn) SetPut(p Put) {
 
 // Reset makes t an empty branch, keeping its memory. Only the host calls it.
 func (t *Txn) Reset() {
-	*t = Txn{Slot: t.Slot, Puts: t.Puts[:0]}
+	clear(t.idx)
+	*t = Txn{Slot: t.Slot, Puts: t.Puts[:0], idx: t.idx}
 }
 
 // Controller is one shard's concurrency control. Its host calls it from the
@@ -144,6 +147,9 @@ type Host interface {
 	Now() event.Time
 	// Store is the committed state of the shard.
 	Store() Store
+	// NewestTS is the newest timestamp that any attempt of the run has drawn so far,
+	// 0 before the first: what a controller without memory must reckon with.
+	NewestTS() Timestamp
 	// Resolve ends the Waiting of tx's operation or prepare.
 	Resolve(tx *Txn, v Verdict)
 	// Kill aborts another branch with a reason, whatever it is doing: its client is

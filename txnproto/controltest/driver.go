@@ -1,0 +1,467 @@
+package controltest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"interleave/sim/event"
+	"interleave/sim/rng"
+	"interleave/txnproto"
+)
+
+// Config is what a Driver runs.
+type Config struct {
+	Protocol *txnproto.Protocol
+	Params   map[string]string
+	Shards   int            // key k is in shard k mod Shards
+	Keys     txnproto.Key   // rows are 0 to Keys-1
+	Present  []txnproto.Key // those that exist at the start
+	Seed     rng.Seed
+	Latency  func() time.Duration // of a message between controllers; nil: none
+	// Early makes a commit visible some time before the controller hears of it, as
+	// a replicated log does that applies several entries at once.
+	Early bool
+	// After is called when a controller call, and what followed from it, is over.
+	After func(s txnproto.ShardID, c txnproto.Controller)
+}
+
+// Driver is a set of shards under one protocol.
+type Driver struct {
+	Config
+	Loop   *event.Loop
+	Shards []*Shard
+
+	History []*Attempt // committed ones, in order of decision
+
+	params  txnproto.Params
+	newest  txnproto.Timestamp
+	lastTxn txnproto.TxnID
+	calls   []func()
+	run     event.HandlerID
+	arrived map[[2]txnproto.ShardID]event.Time
+}
+
+// NewDriver makes a driver. It panics on parameters that the protocol does not take.
+func NewDriver(c Config) *Driver {
+	p, err := txnproto.NewParams(c.Protocol.Name, c.Protocol.Params, c.Params)
+	if err != nil {
+		panic(err)
+	}
+	d := &Driver{Config: c, Loop: event.New(), params: p, arrived: map[[2]txnproto.ShardID]event.Time{}}
+	d.run = d.Loop.Handle("controltest.call", func(arg uint64) {
+		f := d.calls[arg]
+		d.calls[arg] = nil
+		f()
+	})
+	for i := range c.Shards {
+		s := &Shard{id: txnproto.ShardID(i), d: d, store: &store{rows: map[txnproto.Key]txnproto.Row{}}}
+		s.timer = d.Loop.Handle("controltest.timer", s.fire)
+		s.random = c.Seed.Stream(fmt.Sprintf("control/%d", i))
+		d.Shards = append(d.Shards, s)
+	}
+	for _, k := range c.Present {
+		d.ShardOf(k).store.set(txnproto.Row{Key: k, Exists: true})
+	}
+	for _, s := range d.Shards {
+		s.control = c.Protocol.New(s, p)
+	}
+	return d
+}
+
+// ShardOf returns the shard that k is in.
+func (d *Driver) ShardOf(k txnproto.Key) *Shard {
+	return d.Shards[uint64(k)%uint64(len(d.Shards))]
+}
+
+// call runs f after a delay.
+func (d *Driver) call(delay time.Duration, f func()) {
+	d.calls = append(d.calls, f)
+	d.Loop.After(delay, d.run, uint64(len(d.calls)-1))
+}
+
+// Attempt is one transaction attempt.
+type Attempt struct {
+	ID       txnproto.TxnID
+	Request  txnproto.RequestID
+	TS       txnproto.Timestamp
+	First    txnproto.Timestamp
+	Number   int
+	Hits     int
+	Outcome  txnproto.Outcome
+	Reason   txnproto.AbortReason
+	Reads    []ReadOf
+	Writes   []ReadOf // versions that it installed
+	branches []*branch
+}
+
+// ReadOf is a version of a key that was read or written.
+type ReadOf struct {
+	Key     txnproto.Key
+	Version txnproto.Version
+}
+
+// Begin starts an attempt of a request; prev is the request's attempt before, or nil.
+func (d *Driver) Begin(r txnproto.RequestID, prev *Attempt) *Attempt {
+	d.lastTxn++
+	d.newest++
+	a := &Attempt{ID: d.lastTxn, Request: r, TS: d.newest, First: d.newest, Number: 1}
+	a.branches = make([]*branch, len(d.Shards))
+	if prev != nil {
+		a.First, a.Number, a.Hits = prev.First, prev.Number+1, prev.Hits
+		if prev.Reason == txnproto.Deadlock {
+			a.Hits++
+		}
+	}
+	return a
+}
+
+// participants returns the shards where the attempt has a branch.
+func (a *Attempt) participants() []txnproto.ShardID {
+	var ids []txnproto.ShardID
+	for i, b := range a.branches {
+		if b != nil {
+			ids = append(ids, txnproto.ShardID(i))
+		}
+	}
+	return ids
+}
+
+// decide notes the commit decision.
+func (d *Driver) decide(a *Attempt) {
+	a.Outcome = txnproto.Committed
+	d.History = append(d.History, a)
+}
+
+type stage uint8
+
+const (
+	idle stage = iota
+	running
+	preparing
+	prepared
+	ended
+)
+
+// branch is an attempt at one shard.
+type branch struct {
+	tx      txnproto.Txn
+	attempt *Attempt
+	stage   stage
+	op      txnproto.Op
+	wait    bool
+	visible bool // its writes are installed
+	logged  bool // its commit is in the log and cannot be lost
+	reply   func(txnproto.Verdict)
+	told    func(txnproto.AbortReason) // the client's ear for aborts between operations
+}
+
+// Shard is one shard with its controller; it is the controller's Host.
+type Shard struct {
+	id       txnproto.ShardID
+	d        *Driver
+	store    *store
+	control  txnproto.Controller
+	term     uint64
+	stats    txnproto.ControlStats
+	random   *rng.Stream
+	timer    event.HandlerID
+	timers   []timerArg
+	slots    []*branch // live, by Slot
+	inCall   bool
+	todo     []func()
+	prepared []*branch // in log order, not yet ended
+	log      []*branch // commits logged and not yet finished, in log order
+	applyAt  event.Time
+	finishAt event.Time
+	blocked  func(tx *txnproto.Txn, k txnproto.Key, on []txnproto.TxnID)
+}
+
+type timerArg struct{ term, arg uint64 }
+
+// Controller returns the shard's controller.
+func (s *Shard) Controller() txnproto.Controller { return s.control }
+
+// enter runs one controller call and then what the controller asked for in it.
+func (s *Shard) enter(call func()) {
+	if s.inCall {
+		panic("controltest: a controller is called from within its own call")
+	}
+	s.inCall = true
+	call()
+	s.inCall = false
+	for len(s.todo) > 0 {
+		f := s.todo[0]
+		s.todo = s.todo[1:]
+		f()
+	}
+	if s.d.After != nil {
+		s.d.After(s.id, s.control)
+	}
+}
+
+// Access runs one operation of a at this shard; reply is told the verdict, once,
+// and told hears of an abort that comes while nothing is asked.
+func (s *Shard) Access(a *Attempt, op txnproto.Op, reply func(txnproto.Verdict), told func(txnproto.AbortReason)) {
+	b := a.branches[s.id]
+	if b == nil {
+		b = s.newBranch(a)
+	}
+	if b.stage != running || b.wait {
+		panic(fmt.Sprintf("controltest: %v is not ready for an operation", a.ID))
+	}
+	b.op, b.reply, b.told, b.wait = op, reply, told, true
+	s.enter(func() {
+		v := s.control.Access(&b.tx, &b.op)
+		if !v.IsWaiting() {
+			s.todo = append(s.todo, func() { s.answer(b, v) })
+		}
+	})
+}
+
+// Prepare asks whether a may commit here.
+func (s *Shard) Prepare(a *Attempt, reply func(txnproto.Verdict)) {
+	b := a.branches[s.id]
+	if b.stage != running || b.wait {
+		panic(fmt.Sprintf("controltest: %v is not ready to prepare", a.ID))
+	}
+	b.stage, b.reply, b.wait = preparing, reply, true
+	s.enter(func() {
+		v := s.control.Prepare(&b.tx)
+		if !v.IsWaiting() {
+			s.todo = append(s.todo, func() { s.answer(b, v) })
+		}
+	})
+}
+
+// Finish ends a here. A committed branch's writes are installed first, by Install
+// or by Finish itself.
+func (s *Shard) Finish(a *Attempt, o txnproto.Outcome) {
+	b := a.branches[s.id]
+	if b == nil || b.stage == ended {
+		return
+	}
+	if o == txnproto.Committed {
+		s.Install(a)
+	}
+	s.end(b, o)
+}
+
+// Install makes a's writes here visible.
+func (s *Shard) Install(a *Attempt) {
+	b := a.branches[s.id]
+	if b.visible {
+		return
+	}
+	b.visible = true
+	for i := range b.tx.Puts {
+		p := &b.tx.Puts[i]
+		s.store.install(p)
+		a.Writes = append(a.Writes, ReadOf{p.Key, p.Version})
+	}
+}
+
+func (s *Shard) newBranch(a *Attempt) *branch {
+	b := &branch{attempt: a, stage: running}
+	b.tx = txnproto.Txn{
+		ID: a.ID, Request: a.Request, Attempt: a.Number, Hits: a.Hits, TS: a.TS, FirstTS: a.First,
+	}
+	b.tx.Slot = slices.Index(s.slots, nil)
+	if b.tx.Slot < 0 {
+		b.tx.Slot = len(s.slots)
+		s.slots = append(s.slots, nil)
+	}
+	s.slots[b.tx.Slot] = b
+	a.branches[s.id] = b
+	return b
+}
+
+// answer ends the waiting of b.
+func (s *Shard) answer(b *branch, v txnproto.Verdict) {
+	if b.stage == ended {
+		return
+	}
+	if !b.wait {
+		panic(fmt.Sprintf("controltest: %v was answered twice", b.tx.ID))
+	}
+	b.wait = false
+	reply := b.reply
+	if v.IsGranted() && b.stage == running && !s.execute(b) {
+		v = txnproto.Abort(txnproto.Constraint)
+	}
+	if r, aborted := v.Aborted(); aborted {
+		s.note(b.attempt, r)
+		s.end(b, txnproto.Aborted)
+		reply(v)
+		return
+	}
+	if b.stage == preparing {
+		b.stage = prepared
+		switch {
+		case len(b.tx.Puts) == 0 && s.d.Protocol.DropReadOnly:
+			s.end(b, txnproto.Committed)
+		default:
+			s.prepared = append(s.prepared, b)
+		}
+	} else {
+		b.tx.Ops++
+	}
+	reply(v)
+}
+
+func (s *Shard) note(a *Attempt, r txnproto.AbortReason) {
+	if a.Outcome == txnproto.Committed {
+		panic(fmt.Sprintf("controltest: %v is aborted after its commit", a.ID))
+	}
+	if a.Outcome == txnproto.Undecided {
+		a.Outcome, a.Reason = txnproto.Aborted, r
+	}
+}
+
+func (s *Shard) end(b *branch, o txnproto.Outcome) {
+	if b.stage == ended {
+		return
+	}
+	b.stage, b.wait = ended, false
+	if i := slices.Index(s.prepared, b); i >= 0 {
+		s.prepared = slices.Delete(s.prepared, i, i+1)
+	}
+	if b.logged {
+		i := slices.Index(s.log, b)
+		s.log = slices.Delete(s.log, i, i+1)
+	}
+	s.enter(func() {
+		s.control.Finish(&b.tx, o)
+		s.slots[b.tx.Slot] = nil
+	})
+}
+
+// Log notes that a's commit is in the shard's log: a change of leader carries it out.
+func (s *Shard) Log(a *Attempt) {
+	b := a.branches[s.id]
+	b.logged = true
+	s.log = append(s.log, b)
+}
+
+// execute does what a granted operation does; it reports false when a constraint forbids it.
+func (s *Shard) execute(b *branch) bool {
+	k := b.op.Key
+	switch b.op.Kind {
+	case txnproto.Read, txnproto.ReadForUpdate:
+		s.read(b, k)
+	case txnproto.Write:
+		b.tx.SetPut(txnproto.Put{Key: k, Value: b.op.Value})
+	case txnproto.Modify:
+		r := s.read(b, k)
+		b.tx.SetPut(txnproto.Put{Key: k, Value: r.Value + b.op.Value})
+	case txnproto.Insert:
+		if s.read(b, k).Exists {
+			return false
+		}
+		b.tx.SetPut(txnproto.Put{Key: k, Value: b.op.Value})
+	case txnproto.Delete:
+		b.tx.SetPut(txnproto.Put{Key: k, Deleted: true})
+	case txnproto.Scan:
+		for k := b.op.Key; k < min(b.op.End, s.d.Keys); k++ {
+			if s.d.ShardOf(k) == s {
+				s.read(b, k)
+			}
+		}
+	default:
+		panic("controltest: unknown operation")
+	}
+	return true
+}
+
+func (s *Shard) read(b *branch, k txnproto.Key) txnproto.Row {
+	if p := b.tx.Put(k); p != nil {
+		return txnproto.Row{Key: k, Value: p.Value, Exists: !p.Deleted, Own: true}
+	}
+	r := s.store.Get(k)
+	b.attempt.Reads = append(b.attempt.Reads, ReadOf{k, r.Version})
+	return r
+}
+
+// ChangeLeader replaces the shard's controller: what is prepared is recovered,
+// what is in the log as a commit is carried out, all else aborts.
+func (s *Shard) ChangeLeader() {
+	s.term++
+	for _, b := range s.log {
+		s.Install(b.attempt)
+		b.stage = ended
+	}
+	s.log = nil
+	s.control = s.d.Protocol.New(s, s.d.params)
+	var lost []*branch
+	for i, b := range s.slots {
+		s.slots[i] = nil
+		if b != nil && b.stage != prepared && b.stage != ended {
+			lost = append(lost, b)
+		}
+	}
+	s.prepared = slices.DeleteFunc(s.prepared, func(b *branch) bool { return b.stage == ended })
+	for i, b := range s.prepared {
+		b.tx.Slot = i
+		s.slots[i] = b
+		if r, ok := s.control.(txnproto.Recoverer); ok {
+			s.enter(func() { r.Recover(&b.tx) })
+		}
+	}
+	for _, b := range lost {
+		waiting := b.wait
+		b.stage, b.wait = ended, false
+		s.note(b.attempt, txnproto.LeaderChange)
+		if waiting {
+			b.reply(txnproto.Abort(txnproto.LeaderChange))
+		} else {
+			b.told(txnproto.LeaderChange)
+		}
+	}
+	for _, peer := range s.d.Shards {
+		if m, ok := peer.control.(txnproto.Messenger); ok && peer != s {
+			peer.enter(func() { m.PeerReset(s.id) })
+		}
+	}
+}
+
+// Stuck lists the branches that wait.
+func (d *Driver) Stuck() []txnproto.TxnID {
+	var ids []txnproto.TxnID
+	for _, s := range d.Shards {
+		for _, b := range s.slots {
+			if b != nil && b.wait {
+				ids = append(ids, b.tx.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// Open counts branches that have not ended.
+func (d *Driver) Open() int {
+	n := 0
+	for _, s := range d.Shards {
+		for _, b := range s.slots {
+			if b != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Stats sums the controllers' counters.
+func (d *Driver) Stats() txnproto.ControlStats {
+	var sum txnproto.ControlStats
+	for _, s := range d.Shards {
+		sum.Deadlocks += s.stats.Deadlocks
+		sum.FalseDeadlocks += s.stats.FalseDeadlocks
+		for i, n := range s.stats.CycleLength {
+			sum.CycleLength[i] += n
+		}
+		sum.QueueSum += s.stats.QueueSum
+		sum.QueueCount += s.stats.QueueCount
+		sum.QueueMax = max(sum.QueueMax, s.stats.QueueMax)
+	}
+	return sum
+}
