@@ -15,10 +15,17 @@ import (
 // raft-boltdb stores it. It is not synced itself. Whether an entry survives a
 // crash of a node is the model's business, and a crash of the simulator's own
 // machine ends the run anyway.
+//
+// Writes are gathered and done many at a time, at the latest when the file is
+// closed, which a crash of its node does: until then nobody reads it.
 type boltFile struct {
 	path  string
 	store *raftboltdb.BoltStore
+	queue []storeOp
 }
+
+// boltQueue is how many writes are gathered at most.
+const boltQueue = 256
 
 // keySnapshot is where a data file has the newest snapshot, among the variables.
 const keySnapshot = "Snapshot"
@@ -39,14 +46,28 @@ func openBolt(path string) (*boltFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &boltFile{path, st}, nil
+	return &boltFile{path: path, store: st}, nil
 }
 
-// write does ops, in order. Appends that follow each other become one
-// transaction.
+// write does ops, in order, now or later.
 func (f *boltFile) write(ops []storeOp) error {
+	f.queue = append(f.queue, ops...)
+	if len(f.queue) < boltQueue {
+		return nil
+	}
+	return f.flush()
+}
+
+// flush does what is queued. Appends that follow each other become one
+// transaction.
+func (f *boltFile) flush() error {
+	ops := f.queue
+	defer func() {
+		clear(f.queue)
+		f.queue = f.queue[:0]
+	}()
 	var run []*raft.Log
-	flush := func() error {
+	store := func() error {
 		if len(run) == 0 {
 			return nil
 		}
@@ -58,7 +79,7 @@ func (f *boltFile) write(ops []storeOp) error {
 		op := &ops[i]
 		var err error
 		if op.kind != opAppend {
-			err = flush()
+			err = store()
 		}
 		switch op.kind {
 		case opAppend:
@@ -76,7 +97,7 @@ func (f *boltFile) write(ops []storeOp) error {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	if err := flush(); err != nil {
+	if err := store(); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	return nil
@@ -97,7 +118,7 @@ func (s *raftStore) closeFile() error {
 	if s.file == nil || s.file.store == nil {
 		return nil
 	}
-	err := s.file.store.Close()
+	err := errors.Join(s.file.flush(), s.file.store.Close())
 	s.file.store = nil
 	return err
 }
@@ -149,6 +170,9 @@ func (s *raftStore) reload() (snapshot []byte, err error) {
 
 // saveSnapshot puts an encoded snapshot into the data file.
 func (f *boltFile) saveSnapshot(b []byte) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
 	if err := f.store.Set([]byte(keySnapshot), b); err != nil {
 		return fmt.Errorf("%s: snapshot: %w", f.path, err)
 	}

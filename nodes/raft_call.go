@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"interleave/sim/netsim"
+	"interleave/sim/vtime"
 	"interleave/txnproto"
 )
 
@@ -99,7 +100,11 @@ func (r *raftLogs) requestArrived(arg uint64) {
 	if c.state != nil {
 		rpc.Reader = bytes.NewReader(c.state)
 	}
-	rep.begin()
+	order := vtime.OrderMatters
+	if c.kind == callAppend && rep.inst.raft.State() == raft.Follower {
+		order = vtime.AnyOrder
+	}
+	rep.begin(order)
 	rep.inst.trans.consumer <- rpc
 	rep.settle()
 	select {
@@ -128,7 +133,11 @@ func (r *raftLogs) conclude(c *call, a raft.RPCResponse) {
 	if c.pipe != nil && c.pipe.isClosed() {
 		return
 	}
-	rep.begin()
+	order := vtime.OrderMatters
+	if resp, ok := a.Response.(*raft.AppendEntriesResponse); ok && c.pipe != nil && a.Error == nil && resp.Success {
+		order = vtime.AnyOrder
+	}
+	rep.begin(order)
 	c.finish(a)
 	rep.settle()
 	rep.collect()

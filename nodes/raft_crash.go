@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"interleave/sim/vtime"
 	"interleave/txnproto"
 )
 
@@ -68,7 +69,7 @@ func (rep *replica) stop() {
 	r, inst := rep.logs, rep.inst
 	rep.inst = nil
 	inst.trans.close()
-	rep.begin()
+	rep.begin(vtime.OrderMatters)
 	over := inst.raft.Shutdown()
 	rep.settle()
 	for _, c := range r.calls {
@@ -77,7 +78,7 @@ func (rep *replica) stop() {
 		}
 		r.end(c)
 		if c.pipe == nil {
-			rep.begin()
+			rep.begin(vtime.OrderMatters)
 			c.finish(raft.RPCResponse{Error: errNodeDown})
 			rep.settle()
 		}
@@ -135,7 +136,7 @@ func (r *raftLogs) breakPipe(from, to *replica) {
 		first = &call{kind: callAppend, pipe: p, request: &raft.AppendEntriesRequest{}, resp: &raft.AppendEntriesResponse{}}
 		first.over.Add(1)
 	}
-	from.begin()
+	from.begin(vtime.OrderMatters)
 	first.finish(raft.RPCResponse{Error: errNodeDown})
 	from.settle()
 	from.collect()

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"interleave/sim/event"
+	"interleave/sim/vtime"
 )
 
 // Elections. A follower that has not heard of its leader for its election
@@ -96,7 +97,7 @@ func (sh *raftShard) live() int {
 // campaign makes the instance a candidate.
 func (rep *replica) campaign() {
 	name := []byte(rep.name)
-	rep.begin()
+	rep.begin(vtime.OrderMatters)
 	rep.inst.trans.consumer <- raft.RPC{
 		Command: &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 			// Without it the library refuses the message, silently.

@@ -30,6 +30,8 @@ type raftScenario struct {
 	dir                     string
 	seed                    rng.Seed
 	snapshotEvery, trailing uint64
+	election                time.Duration // least timeout; the greatest is twice that, a heartbeat a fifth; 0: the default
+	shuffle                 bool          // package vtime's
 	faults                  []raftFault
 	until                   event.Time // run at least so long, for the faults
 	quorum                  bool       // the model instead of hashicorp/raft
@@ -61,7 +63,7 @@ type raftResult struct {
 	report    vtime.Report
 	end       event.Time
 	wall      time.Duration
-	messages  uint64
+	transfers uint64 // messages of state transfer, and their answers
 }
 
 // raftBed is a scenario under way. It is the ReplicationHost and the clients.
@@ -284,6 +286,9 @@ func (sc raftScenario) run(t testing.TB, record func(string)) raftResult {
 	}
 	report, err := vtime.Run(func(bubble *vtime.Bubble) error {
 		b.bubble = bubble
+		if sc.shuffle {
+			bubble.Shuffle()
+		}
 		return b.drive()
 	})
 	if err != nil {
@@ -348,6 +353,7 @@ func (b *raftBed) makeReplication() (err error) {
 		Loop: b.loop, Net: b.net, Disks: b.disks, Host: b, Bubble: b.bubble, Seed: sc.seed,
 		Shards: sc.shards, Replicas: sc.replicas, Nodes: sc.nodes, ValueBytes: 100, DataDir: sc.dir,
 		SnapshotEvery: sc.snapshotEvery, TrailingLogs: sc.trailing,
+		ElectionMin: sc.election, ElectionMax: 2 * sc.election, HeartbeatInterval: sc.election / 5, CallTimeout: sc.election / 2,
 	})
 	return err
 }
@@ -379,7 +385,5 @@ func (b *raftBed) check() {
 		}
 		fmt.Fprintf(b.hash, "shard %d %x\n", s, first.chain)
 	}
-	for _, k := range b.net.Stats().Kinds {
-		b.res.messages += k.Messages
-	}
+	b.res.transfers = b.net.Stats().Kinds[txnproto.MsgSnapshot].Messages
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"interleave/sim/event"
+	"interleave/sim/vtime"
 	"interleave/txnproto"
 )
 
@@ -92,11 +93,12 @@ func (rep *replica) batchSynced() {
 	l.synced = append(l.synced, syncedBatch{len(l.batch), r.loop.Now(), share})
 	r.stats.Batches++
 	l.prepaid = true
-	rep.begin()
+	rep.begin(vtime.OrderMatters)
 	for _, b := range l.batch {
 		// The future is not needed: the state machine says what was applied.
 		rep.inst.raft.Apply(b, 0)
 	}
+	r.cfg.Bubble.Relax()
 	rep.settle()
 	clear(l.batch)
 	l.batch = l.batch[:0]

@@ -10,6 +10,7 @@ import (
 
 	"interleave/sim/event"
 	"interleave/sim/rng"
+	"interleave/sim/vtime"
 	"interleave/txnproto"
 )
 
@@ -119,7 +120,7 @@ func (rep *replica) open(first bool) error {
 	if err := rep.store.fitTo(rep.snaps.index()); err != nil {
 		return fmt.Errorf("replica %v: %w", rep, err)
 	}
-	rep.begin()
+	rep.begin(vtime.OrderMatters)
 	r, err := raft.NewRaft(conf, inst.fsm, rep.store, rep.store, rep.snaps, inst.trans)
 	rep.settle()
 	if err != nil {
@@ -130,8 +131,21 @@ func (rep *replica) open(first bool) error {
 	return nil
 }
 
-// begin starts a stimulus for the replica's instance.
-func (rep *replica) begin() { rep.logs.cfg.Bubble.Begin() }
+// begin starts a stimulus for the replica's instance. Which of them come out the
+// same whatever order its goroutines run in:
+//
+//   - Entries reaching a follower: its main goroutine stores them and answers,
+//     and hands what is committed to the goroutine of the state machine.
+//   - A follower's success in a pipeline: the goroutine that reads the answers
+//     notes it, the main one commits, the machine's applies. Nothing is sent.
+//   - Proposals, once the main goroutine finds all of them: it stores them, then
+//     tells each peer's goroutine, and what these send is put in order by take.
+//
+// In others, order matters. A new leader starts its peers' goroutines before it
+// stores its no-op, and the first message may carry the no-op or not; after an
+// answer outside a pipeline the peer's goroutine may send more, with the commit
+// index from before the main one took the answer into account, or after.
+func (rep *replica) begin(o vtime.Order) { rep.logs.cfg.Bubble.Begin(o) }
 
 // written makes durable what a start has written: it was on the disk before the
 // node counts as up.
@@ -232,7 +246,7 @@ func (rep *replica) maybeSnapshot(n int) {
 		return
 	}
 	rep.snapAfter = rep.logs.cfg.SnapshotEvery
-	rep.begin()
+	rep.begin(vtime.OrderMatters)
 	f := rep.inst.raft.Snapshot()
 	rep.settle()
 	switch err := f.Error(); {

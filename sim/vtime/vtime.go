@@ -25,12 +25,13 @@ const SuspectAfter = 10 * time.Millisecond
 // between runs of equal outcome.
 type Report struct {
 	Stimuli     uint64
-	Suspect     uint64        // stimuli that took SuspectAfter or more
-	Longest     time.Duration // the longest stimulus, in wall time
+	Watched     uint64        // those in which order matters
+	Suspect     uint64        // watched ones that took SuspectAfter or more
+	Longest     time.Duration // the longest watched one, in wall time
 	Collections int           // garbage collections between stimuli
-	// Watched is false where the platform has no clock that can be read inside a
+	// Blind is set where the platform has no clock that can be read inside a
 	// bubble. Suspect is then always 0 and proves nothing.
-	Watched bool
+	Blind bool
 }
 
 // Panic is what Run panics with when the function it runs does.
@@ -53,7 +54,9 @@ func (p *Panic) Unwrap() error {
 type Bubble struct {
 	start     time.Time // the bubble's clock when the run began
 	report    Report
-	began     time.Duration // real clock at Begin
+	order     Order         // of the stimulus under way
+	began     time.Duration // real clock at its Begin
+	shuffle   bool
 	collector collector
 }
 
@@ -116,7 +119,8 @@ func (b *Bubble) enter(f func(*Bubble) error) (out outcome) {
 				}
 			}()
 			b.start = time.Now()
-			_, b.report.Watched = realClock()
+			_, ok := realClock()
+			b.report.Blind = !ok
 			b.collector.reset()
 			out.err = f(b)
 			out.exited = false
@@ -133,13 +137,46 @@ func asPanic(v any) *Panic {
 	return &Panic{Value: v, Stack: debug.Stack()}
 }
 
+// Order says whether the outcome of a stimulus could depend on the order in
+// which the goroutines that it wakes run.
+type Order uint8
+
+const (
+	// OrderMatters is for stimuli after which two goroutines are runnable at once
+	// and one may see what the other does. They are watched.
+	OrderMatters Order = iota
+	// AnyOrder is for those that wake one goroutine after another, or several
+	// that have nothing to do with each other.
+	AnyOrder
+)
+
 // Begin starts a stimulus. Until Settle the driver may wake goroutines of the
 // bubble, and should do nothing else that takes long.
-func (b *Bubble) Begin() {
-	// The driver may have been running for nearly its whole slice, and whom it
-	// wakes inherits the rest. Going through the scheduler starts a new one.
-	runtime.Gosched()
-	b.began, _ = realClock()
+func (b *Bubble) Begin(o Order) {
+	b.order = o
+	switch o {
+	case OrderMatters:
+		// The driver may have been running for nearly its whole slice, and whom
+		// it wakes inherits the rest. Going through the scheduler starts a new one.
+		runtime.Gosched()
+		b.began, _ = realClock()
+	case AnyOrder:
+		if b.shuffle {
+			runtime.GOMAXPROCS(shuffleProcs)
+		}
+	default:
+		panic("vtime: unknown order")
+	}
+}
+
+// Relax ends, before Settle, the part of a stimulus in which order matters: the
+// driver has woken one goroutine by several messages, all of which it should
+// find together, and from here on any order will do.
+func (b *Bubble) Relax() {
+	if b.order == OrderMatters {
+		b.watch()
+		b.order = AnyOrder
+	}
 }
 
 // Settle ends a stimulus: it returns when every goroutine of the bubble is
@@ -147,19 +184,38 @@ func (b *Bubble) Begin() {
 func (b *Bubble) Settle() {
 	synctest.Wait()
 	b.report.Stimuli++
-	if b.report.Watched {
-		now, _ := realClock()
-		took := now - b.began
-		b.report.Longest = max(b.report.Longest, took)
-		if took >= SuspectAfter {
-			b.report.Suspect++
-		}
+	if b.order == OrderMatters {
+		b.watch()
+	} else if b.shuffle {
+		runtime.GOMAXPROCS(1)
 	}
 	if b.report.Stimuli%collectEvery == 0 && b.collector.due() {
 		b.collector.collect()
 		b.report.Collections++
 	}
 }
+
+// watch looks at the clock: was there time for a preemption since Begin?
+func (b *Bubble) watch() {
+	b.report.Watched++
+	if b.report.Blind {
+		return
+	}
+	now, _ := realClock()
+	took := now - b.began
+	b.report.Longest = max(b.report.Longest, took)
+	if took >= SuspectAfter {
+		b.report.Suspect++
+	}
+}
+
+// shuffleProcs is GOMAXPROCS while a shuffled stimulus runs.
+const shuffleProcs = 4
+
+// Shuffle lets the goroutines of every AnyOrder stimulus run at once from now
+// on. It is for tests of the claim that any order will do: a run must come to
+// the same outcome with it.
+func (b *Bubble) Shuffle() { b.shuffle = true }
 
 // Now returns the bubble's clock. It starts at 0 and never passes what AdvanceTo
 // was given.
@@ -174,7 +230,7 @@ func (b *Bubble) AdvanceTo(t event.Time) {
 	if d <= 0 {
 		return
 	}
-	b.Begin()
+	b.Begin(OrderMatters)
 	time.Sleep(d)
 	b.Settle()
 }

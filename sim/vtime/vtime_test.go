@@ -29,7 +29,7 @@ func TestSettleWaitsForTheAnswer(t *testing.T) {
 		in, out, stop := echo()
 		defer stop()
 		for n := range 1000 {
-			b.Begin()
+			b.Begin(OrderMatters)
 			in <- n
 			b.Settle()
 			select {
@@ -46,7 +46,7 @@ func TestSettleWaitsForTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Stimuli != 1000 || report.Longest <= 0 == report.Watched {
+	if report.Stimuli != 1000 || report.Watched != 1000 || report.Longest <= 0 != report.Blind {
 		t.Errorf("report %+v", report)
 	}
 }
@@ -184,7 +184,7 @@ func TestSlowStimulusIsSuspect(t *testing.T) {
 	report, err := Run(func(b *Bubble) error {
 		in, out, stop := echo()
 		defer stop()
-		b.Begin()
+		b.Begin(OrderMatters)
 		begin, _ := realClock()
 		for now := begin; now-begin < SuspectAfter; now, _ = realClock() {
 		}
@@ -196,7 +196,7 @@ func TestSlowStimulusIsSuspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Watched && report.Suspect != 1 {
+	if !report.Blind && report.Suspect != 1 {
 		t.Errorf("report %+v, want one suspect stimulus", report)
 	}
 }
@@ -209,7 +209,7 @@ func TestGarbageIsCollected(t *testing.T) {
 		defer stop()
 		for n := range 4 * collectEvery {
 			sink = make([]byte, 256<<10)
-			b.Begin()
+			b.Begin(OrderMatters)
 			in <- n
 			b.Settle()
 			<-out
@@ -224,19 +224,63 @@ func TestGarbageIsCollected(t *testing.T) {
 	}
 }
 
-func BenchmarkStimulus(bm *testing.B) {
-	_, err := Run(func(b *Bubble) error {
-		in, out, stop := echo()
-		defer stop()
-		for bm.Loop() {
-			b.Begin()
+func TestAnyOrderIsNotWatched(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		report, err := Run(func(b *Bubble) error {
+			if shuffled {
+				b.Shuffle()
+			}
+			in, out, stop := echo()
+			defer stop()
+			for n := range 100 {
+				b.Begin(AnyOrder)
+				in <- n
+				b.Settle()
+				if got := <-out; got != n+1 {
+					t.Errorf("echo of %d is %d", n, got)
+				}
+			}
+			b.Begin(OrderMatters)
 			in <- 1
+			b.Relax()
 			b.Settle()
 			<-out
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		bm.Fatal(err)
+		if report.Stimuli != 101 || report.Watched != 1 {
+			t.Errorf("shuffled %v: report %+v, want 101 stimuli, 1 watched", shuffled, report)
+		}
+		if n := runtime.GOMAXPROCS(0); n != runtime.NumCPU() {
+			t.Errorf("shuffled %v: GOMAXPROCS is %d after the run", shuffled, n)
+		}
+	}
+}
+
+func BenchmarkStimulus(bm *testing.B) {
+	for name, o := range map[string]Order{"watched": OrderMatters, "any-order": AnyOrder} {
+		bm.Run(name, func(bm *testing.B) {
+			var took time.Duration
+			_, err := Run(func(b *Bubble) error {
+				in, out, stop := echo()
+				defer stop()
+				begin, _ := realClock() // the bubble's time stands still
+				for range bm.N {
+					b.Begin(o)
+					in <- 1
+					b.Settle()
+					<-out
+				}
+				end, _ := realClock()
+				took = end - begin
+				return nil
+			})
+			if err != nil {
+				bm.Fatal(err)
+			}
+			bm.ReportMetric(float64(took)/float64(bm.N), "ns/stimulus")
+		})
 	}
 }
