@@ -109,3 +109,13 @@ func (m *Map) grow() {
 		m.slots[i] = s
 	}
 }
+
+// Each calls f for every key, in an order that depends on the map's history:
+// for dumps and checks that sort what they get.
+func (m *Map) Each(f func(k txnproto.Key, v int32)) {
+	for _, s := range m.slots {
+		if s.val != 0 {
+			f(s.key, s.val)
+		}
+	}
+}
