@@ -389,6 +389,7 @@ func (h *Host) decide(m *txnproto.Msg) {
 		return
 	}
 	outcome := m.Outcome
+	b.coord, b.key = m.Coord, m.Key // of the coordinator's leader of now: it waits for the answer
 	b.cpu += m.Service
 	h.c.pool.Free(m)
 	switch b.state {

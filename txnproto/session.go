@@ -373,7 +373,6 @@ func (s *session) unanswered() {
 	switch s.state {
 	case stateOp:
 		s.cur[PartReplication] += waited
-		s.dropBranch(s.opShard)
 		s.aborted(RPCTimeout)
 	case stateCommit:
 		s.cur[PartReplication] += waited
