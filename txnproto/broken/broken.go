@@ -1,0 +1,96 @@
+// Package broken holds protocols that break their promise, for tests only: they
+// show that a checker, an invariant or a test can fail. Each is a sound protocol
+// with one thing taken out. Importing the package registers them:
+//
+//	broken-2pl-early-release      locks are given up when their operation is done
+//	broken-2pl-no-read-locks      reads and scans lock nothing
+//	broken-2pl-no-range-locks     scans lock the rows found and no gaps
+//	broken-to-no-check            who comes too late goes on
+//	broken-to-no-range-reads      scans leave read timestamps on the rows found only
+//	broken-occ-skips-read-set     validation does not know what was read
+//	broken-occ-no-pending-check   shards validate without regard for two-phase commit
+//	broken-occ-drops-readers      participants that only read drop out when prepared
+package broken
+
+import (
+	"interleave/txnproto"
+
+	// The sound protocols, for their registration.
+	_ "interleave/txnproto/locking"
+	_ "interleave/txnproto/optimistic"
+	_ "interleave/txnproto/timestamp"
+)
+
+// variant is what is taken out of a protocol.
+type variant struct {
+	name, of, help string
+	// rewrite returns the operation to ask the sound controller about, nil for none.
+	rewrite func(op *txnproto.Op) *txnproto.Op
+	// rows makes a scan ask for each row found instead of the range.
+	rows bool
+	// release ends the transaction for the sound controller after each grant.
+	release bool
+	// ignore turns aborts for this reason into grants.
+	ignore txnproto.AbortReason
+	// alone tells the controller that there is one shard.
+	alone bool
+	// drop lets read-only participants drop out.
+	drop bool
+}
+
+var variants = []variant{
+	{name: "broken-2pl-early-release", of: "2pl", help: "gives up each lock when its operation is done", release: true},
+	{name: "broken-2pl-no-read-locks", of: "2pl", help: "reads lock nothing", rewrite: writesOnly},
+	{name: "broken-2pl-no-range-locks", of: "2pl", help: "scans lock rows and no gaps", rows: true},
+	{name: "broken-to-no-check", of: "to", help: "who comes too late goes on", ignore: txnproto.TSOrder},
+	{name: "broken-to-no-range-reads", of: "to", help: "scans read the rows found only", rows: true},
+	{name: "broken-occ-skips-read-set", of: "occ", help: "validation does not know what was read", rewrite: blindWritesOnly},
+	{name: "broken-occ-no-pending-check", of: "occ", help: "validates each shard by itself", alone: true},
+	{name: "broken-occ-drops-readers", of: "occ", help: "readers drop out when prepared", drop: true},
+}
+
+// writesOnly hides reads.
+func writesOnly(op *txnproto.Op) *txnproto.Op {
+	if op.Kind.Writes() {
+		return op
+	}
+	return nil
+}
+
+// blindWritesOnly hides reads and shows writes that read as ones that do not.
+func blindWritesOnly(op *txnproto.Op) *txnproto.Op {
+	if !op.Kind.Writes() {
+		return nil
+	}
+	w := *op
+	w.Kind = txnproto.Write
+	return &w
+}
+
+func init() {
+	for _, v := range variants {
+		sound, ok := txnproto.ProtocolNamed(v.of)
+		if !ok {
+			panic("broken: no protocol " + v.of)
+		}
+		p := *sound
+		p.Name, p.Help = v.name, "for tests, not serializable: "+v.help
+		p.DropReadOnly = sound.DropReadOnly || v.drop
+		p.New = func(h txnproto.Host, params txnproto.Params) txnproto.Controller {
+			c := &controller{variant: v}
+			c.host = &host{Host: h, c: c}
+			c.sound = sound.New(c.host, params)
+			return c
+		}
+		txnproto.Register(&p)
+	}
+}
+
+// Names returns the names of the broken protocols.
+func Names() []string {
+	names := make([]string, len(variants))
+	for i, v := range variants {
+		names[i] = v.name
+	}
+	return names
+}

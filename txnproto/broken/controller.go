@@ -1,0 +1,137 @@
+package broken
+
+import "interleave/txnproto"
+
+// controller stands between a host and a sound controller.
+type controller struct {
+	variant
+	host     *host
+	sound    txnproto.Controller
+	scans    []scan // by Txn.Slot
+	resolved []resolution
+}
+
+// scan is a scan that is done row by row.
+type scan struct {
+	txn  txnproto.TxnID // 0: none under way
+	keys []txnproto.Key // still to be asked for
+	read txnproto.Op
+}
+
+type resolution struct {
+	tx *txnproto.Txn
+	v  txnproto.Verdict
+}
+
+// host is the sound controller's host: it keeps back answers until its call is over.
+type host struct {
+	txnproto.Host
+	c *controller
+}
+
+func (h *host) Resolve(tx *txnproto.Txn, v txnproto.Verdict) {
+	h.c.resolved = append(h.c.resolved, resolution{tx, v})
+}
+
+func (h *host) Shards() int {
+	if h.c.alone {
+		return 1
+	}
+	return h.Host.Shards()
+}
+
+func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
+	for tx.Slot >= len(c.scans) {
+		c.scans = append(c.scans, scan{})
+	}
+	defer c.pass()
+	if c.rows && op.Kind == txnproto.Scan {
+		s := &c.scans[tx.Slot]
+		*s = scan{txn: tx.ID, keys: s.keys[:0]}
+		for k, ok := c.host.Store().NextKey(op.Key); ok && k < op.End; k, ok = c.host.Store().NextKey(k + 1) {
+			s.keys = append(s.keys, k)
+		}
+		return c.nextRow(tx)
+	}
+	if c.rewrite != nil {
+		if op = c.rewrite(op); op == nil {
+			return txnproto.Granted
+		}
+	}
+	return c.granted(tx, c.sound.Access(tx, op))
+}
+
+// granted applies what the variant does to an answer.
+func (c *controller) granted(tx *txnproto.Txn, v txnproto.Verdict) txnproto.Verdict {
+	if r, aborted := v.Aborted(); aborted && r == c.ignore {
+		return txnproto.Granted
+	}
+	if v.IsGranted() && c.release {
+		c.sound.Finish(tx, txnproto.Aborted)
+	}
+	return v
+}
+
+func (c *controller) nextRow(tx *txnproto.Txn) txnproto.Verdict {
+	s := &c.scans[tx.Slot]
+	for len(s.keys) > 0 {
+		s.read = txnproto.Op{Kind: txnproto.Read, Key: s.keys[0]}
+		s.keys = s.keys[1:]
+		if v := c.sound.Access(tx, &s.read); !v.IsGranted() {
+			return v
+		}
+	}
+	s.txn = 0
+	return txnproto.Granted
+}
+
+// pass hands on the answers that were kept back, continuing scans.
+func (c *controller) pass() {
+	for len(c.resolved) > 0 {
+		r := c.resolved[0]
+		c.resolved = c.resolved[1:]
+		v := c.granted(r.tx, r.v)
+		if v.IsGranted() && r.tx.Slot < len(c.scans) && c.scans[r.tx.Slot].txn == r.tx.ID {
+			if v = c.nextRow(r.tx); v.IsWaiting() {
+				continue
+			}
+		}
+		c.host.Host.Resolve(r.tx, v)
+	}
+}
+
+func (c *controller) Prepare(tx *txnproto.Txn) txnproto.Verdict {
+	defer c.pass()
+	return c.sound.Prepare(tx)
+}
+
+func (c *controller) Finish(tx *txnproto.Txn, o txnproto.Outcome) {
+	if tx.Slot < len(c.scans) {
+		c.scans[tx.Slot].txn = 0
+	}
+	c.sound.Finish(tx, o)
+	c.pass()
+}
+
+func (c *controller) Recover(tx *txnproto.Txn) {
+	if r, ok := c.sound.(txnproto.Recoverer); ok {
+		r.Recover(tx)
+	}
+}
+
+func (c *controller) Timer(arg uint64) {
+	c.sound.(txnproto.Timed).Timer(arg)
+	c.pass()
+}
+
+func (c *controller) Receive(from txnproto.ShardID, m *txnproto.Message) {
+	c.sound.(txnproto.Messenger).Receive(from, m)
+	c.pass()
+}
+
+func (c *controller) PeerReset(s txnproto.ShardID) {
+	if m, ok := c.sound.(txnproto.Messenger); ok {
+		m.PeerReset(s)
+		c.pass()
+	}
+}
