@@ -44,7 +44,7 @@ var bankInfo = Info{
 			{Name: "audit-keys", Kind: txnproto.ParamInt, Default: "0", Min: 0, Max: maxOps, Help: "accounts that an audit reads one by one; 0 scans all"},
 		},
 		keyParams("uniform"),
-		[]txnproto.Param{valueBytesParam(100), opThinkParam},
+		[]txnproto.Param{valueBytesParam(100), opThinkParam("0s")},
 	),
 	make: newBank,
 }
@@ -58,7 +58,7 @@ var twoTransfersInfo = Info{
 			Name: "order", Kind: txnproto.ParamChoice, Default: orderDrawn, Choices: []string{orderDrawn, orderByKey},
 			Help: "order in which a transfer touches its accounts: drawn is payer first, by-key prevents the deadlock",
 		},
-		valueBytesParam(100), opThinkParam,
+		valueBytesParam(100), opThinkParam("2ms"),
 	},
 	Clients: 2, Requests: 2,
 	make: newTwoTransfers,

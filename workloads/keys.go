@@ -70,16 +70,20 @@ func valueBytesParam(bytes int) txnproto.Param {
 	}
 }
 
+const opThinkName = "op-think"
+
 // opThinkParam is the pause inside a transaction.
-var opThinkParam = txnproto.Param{
-	Name: "op-think", Kind: txnproto.ParamString, Default: "0s",
-	Help: "pause between two operations of a transaction, a distribution such as exp:1ms",
+func opThinkParam(pause string) txnproto.Param {
+	return txnproto.Param{
+		Name: opThinkName, Kind: txnproto.ParamString, Default: pause,
+		Help: "pause between two operations of a transaction, a distribution such as exp:1ms",
+	}
 }
 
 func opThink(p txnproto.Params) (rng.Dist, error) {
-	d, err := rng.ParseDist(p.String(opThinkParam.Name))
+	d, err := rng.ParseDist(p.String(opThinkName))
 	if err != nil {
-		return d, fmt.Errorf("%s: %w", opThinkParam.Name, err)
+		return d, fmt.Errorf("%s: %w", opThinkName, err)
 	}
 	return d, nil
 }

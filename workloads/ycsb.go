@@ -40,7 +40,7 @@ var ycsbInfo = Info{
 			{Name: "scan-length-max", Kind: txnproto.ParamInt, Default: "100", Min: 1, Max: 1e6, Help: "greatest number of keys that a scan covers"},
 			{Name: "scan-lengths", Kind: txnproto.ParamChoice, Default: "uniform", Choices: []string{"uniform", "zipfian"}, Help: "how scan lengths are distributed; zipfian has the short ones more often"},
 			valueBytesParam(1000),
-			opThinkParam,
+			opThinkParam("0s"),
 		},
 	),
 	make: newYCSB,

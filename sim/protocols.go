@@ -1,0 +1,8 @@
+package sim
+
+// The protocols register themselves.
+import (
+	_ "interleave/txnproto/locking"
+	_ "interleave/txnproto/optimistic"
+	_ "interleave/txnproto/timestamp"
+)
