@@ -14,31 +14,47 @@ const (
 	benchOverlap  = 32 // transactions in flight
 )
 
-// benchHistory gives n requests to s. Transactions run one after another in commit
-// order, except that with swap > 0 every swap-th pair of neighbours commits in the
-// other order; a skewed history draws from few keys half of the time.
+// benchHistory gives n requests to s. They run one after another, but hold of them
+// wait for their commit record, and whose comes next is drawn; with ids, TxnIDs are
+// handed out as much out of order. A skewed history draws half of its keys from hot
+// ones.
 type benchHistory struct {
 	n    int
-	swap int
+	keys int // 0: benchKeys
+	hold int
+	ids  bool
 	hot  int
 }
 
 func (b benchHistory) feed(s Sink) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	state := make([]Version, benchKeys)
+	keys := b.keys
+	if b.keys == 0 {
+		keys = benchKeys
+	}
+	state := make([]Version, keys)
 	draw := func() Key {
 		if b.hot > 0 && rng.IntN(2) == 0 {
 			return Key(rng.IntN(b.hot))
 		}
-		return Key(rng.IntN(benchKeys))
+		return Key(rng.IntN(keys))
 	}
-	var cs [2]Commit
+	held := make([]Commit, b.hold+1)
+	ids := make([]TxnID, b.hold+1)
+	for i := range ids {
+		ids[i] = TxnID(i + 1)
+	}
 	var writes [3][]Write
-	held := 0
+	waiting := 0
 	for i := range b.n {
-		c := &cs[held]
+		id := TxnID(i + 1)
+		if b.ids {
+			j := rng.IntN(len(ids))
+			id, ids[j] = ids[j], TxnID(i+len(ids)+1)
+		}
+		c := &held[waiting]
 		*c = Commit{
-			Txn: TxnID(i + 1), Request: RequestID(i + 1), Client: uint32(rng.IntN(benchOverlap)),
+			Txn: id, Request: RequestID(i + 1), Client: uint32(rng.IntN(benchOverlap)),
 			Begin: Time(i) * 25_000, End: Time(i+benchOverlap) * 25_000, Writes: 5, Reads: c.Reads[:0],
 		}
 		for range 5 {
@@ -58,15 +74,16 @@ func (b benchHistory) feed(s Sink) {
 				s.Install(c.Txn, ShardID(j), writes[j])
 			}
 		}
-		if b.swap > 0 && held == 0 && i%b.swap == 0 && i+1 < b.n {
-			held = 1
+		if waiting < b.hold {
+			waiting++
 			continue
 		}
-		s.Commit(c)
-		if held == 1 {
-			s.Commit(&cs[0])
-			held = 0
-		}
+		j := rng.IntN(len(held))
+		s.Commit(&held[j])
+		held[j], held[waiting] = held[waiting], held[j]
+	}
+	for i := range held[:waiting] {
+		s.Commit(&held[i])
 	}
 }
 
@@ -101,6 +118,18 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportMetric(float64(bytes)/benchRequests, "B/request")
 }
 
+// BenchmarkWindows records and checks in windows, making the history included.
+func BenchmarkWindows(b *testing.B) {
+	for b.Loop() {
+		r := NewRecorder(Options{Promised: Serializable, WindowBytes: 16 << 20})
+		benchHistory{n: benchRequests}.feed(r)
+		if res := r.Check(); !res.OK || res.Exact {
+			b.Fatal(res)
+		}
+	}
+	perRequest(b)
+}
+
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -109,9 +138,10 @@ func BenchmarkCheck(b *testing.B) {
 	}{
 		{"in-order", benchHistory{n: benchRequests}, Options{Promised: Serializable}},
 		{"strict", benchHistory{n: benchRequests}, Options{Promised: StrictSerializable}},
-		{"pairs-swapped", benchHistory{n: benchRequests, swap: 50}, Options{Promised: Serializable}},
-		{"hot-100", benchHistory{n: benchRequests, swap: 7, hot: 100}, Options{Promised: Serializable}},
-		{"windows-16MiB", benchHistory{n: benchRequests}, Options{Promised: Serializable, WindowBytes: 16 << 20}},
+		{"20M-keys", benchHistory{n: benchRequests, keys: 20_000_000}, Options{Promised: Serializable}},
+		{"by-begin", benchHistory{n: benchRequests, hold: 32}, Options{Promised: Serializable}},
+		{"no-order", benchHistory{n: benchRequests, hold: 32, ids: true}, Options{Promised: Serializable}},
+		{"no-order-hot-100", benchHistory{n: benchRequests, hold: 32, ids: true, hot: 100}, Options{Promised: Serializable}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			r := NewRecorder(c.opt)

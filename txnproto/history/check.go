@@ -147,7 +147,7 @@ func (r *Result) String() string {
 
 // checkChunks checks one window and adds what it shows to f.
 func checkChunks(chunks []chunk, f *found, opt Options, sc scope) stats {
-	c := &resolver{columns: &columns{chunks: chunks}, opt: &opt, partial: sc.partial}
+	c := &resolver{columns: &columns{chunks: chunks}, opt: &opt, scope: sc}
 	c.load(f, sc)
 	c.resolveReads(f)
 	cyclic := c.judge(f)

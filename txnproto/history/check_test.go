@@ -10,14 +10,14 @@ import (
 
 // TestHistories checks the hand-written histories. The verdict is the output.
 //
-//	check promised=LEVEL [real-time]
+//	check promised=LEVEL [real-time] [unfinished]
 func TestHistories(t *testing.T) {
 	datadriven.Walk(t, "testdata/histories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "check" {
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 			}
-			promised, realTime := Serializable, false
+			promised, realTime, unfinished := Serializable, false, false
 			for _, a := range d.CmdArgs {
 				switch a.Key {
 				case "promised":
@@ -28,6 +28,8 @@ func TestHistories(t *testing.T) {
 					promised = l
 				case "real-time":
 					realTime = true
+				case "unfinished":
+					unfinished = true
 				default:
 					d.Fatalf(t, "unknown argument %q", a.Key)
 				}
@@ -41,6 +43,9 @@ func TestHistories(t *testing.T) {
 			r := NewRecorder(opt)
 			for i := range h.txns {
 				h.txns[i].feed(r)
+			}
+			if unfinished {
+				r.MarkUnfinished()
 			}
 			res := r.Check()
 			var kept []string

@@ -10,7 +10,7 @@ import (
 // scope says how much of a history the chunks given to the checker are.
 type scope struct {
 	partial bool // something came before or is still to come
-	cut     bool // installs of committed transactions may be missing at the end
+	cut     bool // installs of committed transactions, and ends of others, may be missing
 }
 
 // stats are sums over chunks.
@@ -68,9 +68,10 @@ type columns struct {
 	ver    []uint64 // by entry: version·2 + tombstone, ascending within a key
 	writer []uint32 // by entry: node, perhaps superseded, or initialTxn
 
-	readOff []uint32 // by committed node: its first slot; one more at the end
-	slots   []uint32 // entries read, perhaps outside, in program order
-	scans   []scanRef
+	writesBy, readsBy partition
+	buffer            []access // of the writes, then of the reads
+	reads             []access // resolved: at is the slot
+	scans             []scanRef
 }
 
 // scanRef is where a scan is encoded.
@@ -105,25 +106,19 @@ func (c *columns) eachRecord(commit func(cur *cursor, chunk int, h *commitHead),
 }
 
 func skipReads(cur *cursor, h *commitHead) {
-	for range 2 * h.reads {
-		cur.uvarint()
-	}
+	cur.skip(2 * h.reads)
 	for range h.scans {
 		cur.skipScan()
 	}
 }
 
-func skipWrites(cur *cursor, n int) {
-	for range 3 * n {
-		cur.uvarint()
-	}
-}
+func skipWrites(cur *cursor, n int) { cur.skip(3 * n) }
 
 // load fills all columns but those of reads. What contradicts itself goes to f.
 func (c *columns) load(f *found, sc scope) {
 	c.stats = sumStats(c.chunks)
-	if uint64(c.stats.writes)+uint64(c.stats.reads) >= 1<<31 {
-		panic(fmt.Sprintf("history: %d reads and %d writes in one window; the limit is 2^31: set a smaller WindowBytes",
+	if 3*uint64(c.stats.writes)+uint64(c.stats.reads) >= 1<<31 { // entries and slots have 31 bits
+		panic(fmt.Sprintf("history: %d reads and %d writes in one window; the limit is reached: set a smaller WindowBytes",
 			c.stats.reads, c.stats.writes))
 	}
 	c.loadKeys()
@@ -149,10 +144,21 @@ func (c *columns) loadKeys() {
 	if st.writes == 0 {
 		return
 	}
-	if c.keys.tryDense(st.minKey, st.maxKey, st.writes+st.reads) {
+	if c.keys.tryInterval(st.minKey, st.maxKey, st.writes) {
+		return
+	}
+	if c.keys.tryBits(st.minKey, st.maxKey, st.writes) {
+		c.eachWrittenKey(c.keys.mark)
+		c.keys.marked()
 		return
 	}
 	all := make([]Key, 0, st.writes)
+	c.eachWrittenKey(func(k Key) { all = append(all, k) })
+	slices.Sort(all)
+	c.keys.list(slices.Clone(slices.Compact(all)))
+}
+
+func (c *columns) eachWrittenKey(visit func(Key)) {
 	c.eachRecord(
 		func(cur *cursor, _ int, h *commitHead) { skipReads(cur, h) },
 		func(TxnID) {},
@@ -160,26 +166,24 @@ func (c *columns) loadKeys() {
 			var key Key
 			for range n {
 				key = cur.write(key).Key
-				all = append(all, key)
+				visit(key)
 			}
 		})
-	slices.Sort(all)
-	c.keys.sparse(slices.Clone(slices.Compact(all)))
 }
 
-// loadTxns numbers the transactions, committed ones first, and counts versions per key.
+// loadTxns numbers the transactions, committed ones first, and sizes the partitions.
 func (c *columns) loadTxns(f *found) {
 	st := &c.stats
 	c.txns.size(uint64(st.minTxn), uint64(st.maxTxn), st.commits+st.others)
 	c.ids = make([]TxnID, 0, st.commits)
 	c.missing = make([]int32, 0, st.commits)
-	c.start = make([]uint32, c.keys.n+1)
+	c.writesBy, c.readsBy = newPartition(c.keys.span), newPartition(c.keys.span)
 	var requests bitset
 	requests.size(st.commits)
 	var others []TxnID // aborted
 	c.eachRecord(
 		func(cur *cursor, _ int, h *commitHead) {
-			skipReads(cur, h)
+			c.countReads(cur, h)
 			if !c.txns.put(uint64(h.Txn), uint32(len(c.ids))) {
 				f.inconsistent(h.Txn, fmt.Sprintf("%v committed twice", h.Txn))
 			}
@@ -202,8 +206,8 @@ func (c *columns) loadTxns(f *found) {
 			var key Key
 			for range n {
 				key = cur.write(key).Key
-				id, _ := c.keys.id(key)
-				c.start[id+1]++
+				at, _ := c.keys.place(key)
+				c.writesBy.count(at)
 			}
 		})
 	c.nCommit = uint32(len(c.ids))
@@ -213,6 +217,19 @@ func (c *columns) loadTxns(f *found) {
 			continue
 		}
 		c.aborted[c.other(t)-c.nCommit] = true
+	}
+}
+
+func (c *columns) countReads(cur *cursor, h *commitHead) {
+	var key Key
+	for range h.reads {
+		key = cur.read(key).Key
+		if at, ok := c.keys.place(key); ok {
+			c.readsBy.count(at)
+		}
+	}
+	for range h.scans {
+		cur.skipScan()
 	}
 }
 
@@ -231,22 +248,11 @@ func (c *columns) other(t TxnID) uint32 {
 	return n
 }
 
-// loadChains places the versions of each key in order. start holds their counts.
+// loadChains places the versions of each key in order.
 func (c *columns) loadChains(f *found) {
-	total := uint32(0)
-	fill := make([]uint32, c.keys.n)
-	for id := range fill {
-		n := c.start[id+1]
-		c.start[id] = total
-		fill[id] = total + 1 // after the initial version
-		total += n + 1
-	}
-	c.start[c.keys.n] = total
-	c.ver = make([]uint64, total)
-	c.writer = make([]uint32, total)
-	for id := range fill {
-		c.writer[c.start[id]] = initialTxn
-	}
+	total := c.writesBy.open()
+	c.buffer = make([]access, max(total, c.readsBy.open()))
+	all := c.buffer[:total]
 	c.eachRecord(
 		func(cur *cursor, _ int, h *commitHead) { skipReads(cur, h) },
 		func(TxnID) {},
@@ -259,17 +265,51 @@ func (c *columns) loadChains(f *found) {
 			for range n {
 				w := cur.write(key)
 				key = w.Key
-				id, _ := c.keys.id(key)
-				p := fill[id]
-				fill[id] = p + 1
-				c.ver[p] = uint64(w.Version) << 1
+				at, _ := c.keys.place(key)
+				v := uint64(w.Version) << 1
 				if w.Tombstone {
-					c.ver[p] |= 1
+					v |= 1
 				}
-				c.writer[p] = node
+				c.writesBy.put(all, access{version: v, at: at, node: node})
 			}
 		})
+	n := uint32(c.keys.n)
+	c.start = make([]uint32, n+1)
+	c.ver = make([]uint64, total+n)
+	c.writer = make([]uint32, total+n)
+	next := uint32(0) // entry
+	fill := make([]uint32, 1<<c.writesBy.shift)
+	for b := range c.writesBy.fill {
+		lo, hi := c.writesBy.places(b)
+		next = c.placeBucket(c.writesBy.bucket(all, b), c.keys.from(lo), c.keys.from(hi), next, fill)
+	}
+	c.start[n] = next
 	c.orderChains(f)
+}
+
+// placeBucket lays out the chains of the keys from lo to hi from entry next on, and
+// returns the entry after them. fill has room for a number per key.
+func (c *columns) placeBucket(writes []access, lo, hi, next uint32, fill []uint32) uint32 {
+	fill = fill[:hi-lo]
+	clear(fill)
+	for i := range writes {
+		id, _ := c.keys.number(writes[i].at)
+		writes[i].at = id - lo
+		fill[id-lo]++
+	}
+	for i, n := range fill {
+		c.start[lo+uint32(i)] = next
+		c.writer[next] = initialTxn
+		fill[i] = next + 1
+		next += n + 1
+	}
+	for i := range writes {
+		w := &writes[i]
+		p := fill[w.at]
+		fill[w.at] = p + 1
+		c.ver[p], c.writer[p] = w.version, w.node
+	}
+	return next
 }
 
 // orderChains sorts each chain, flags superseded versions and reports versions

@@ -10,14 +10,17 @@ func (c *resolver) judge(f *found) (cyclic bool) {
 	if reach == nil {
 		return false
 	}
-	// Protocols that order by timestamp commit out of order, but begin in it.
-	byBegin := c.rankByTxn()
-	reach2, _ := c.backward(byBegin)
-	if reach2 == nil {
-		return false
-	}
-	if spanned(reach2) < spanned(reach) {
-		reach, rank = reach2, byBegin
+	// Protocols that order by timestamp commit out of order, but begin in it. A short
+	// stretch is searched sooner than another order is tried.
+	if spanned(reach) > c.nCommit/8 {
+		byBegin := c.rankByTxn()
+		reach2, _ := c.backward(byBegin)
+		if reach2 == nil {
+			return false
+		}
+		if spanned(reach2) < spanned(reach) {
+			reach, rank = reach2, byBegin
+		}
 	}
 	sel := c.blocks(reach, rank)
 	g := sel.build(c.edges)
@@ -107,10 +110,7 @@ func spanned(reach []uint32) (n uint32) {
 // blocks selects the transactions in the stretches, each stretch a group, numbered
 // in the order.
 func (c *resolver) blocks(reach, rank []uint32) *selection {
-	s := &selection{local: make([]uint32, c.nCommit)}
-	for i := range s.local {
-		s.local[i] = none
-	}
+	s := newSelection(c.nCommit)
 	var order []uint32
 	if rank != nil {
 		order = invert(rank)
@@ -124,27 +124,20 @@ func (c *resolver) blocks(reach, rank []uint32) *selection {
 			if order != nil {
 				node = order[p]
 			}
-			s.local[node] = uint32(len(s.node))
-			s.node = append(s.node, node)
-			s.group = append(s.group, group)
+			s.pick(node, group)
 		}
 		group++
 	})
 	return s
 }
 
-// narrow keeps the nodes of components that have cycles, each a group. It reuses
-// the selection's arrays.
+// narrow keeps the nodes of components that have cycles, each a group.
 func (s *selection) narrow(comp []uint32) *selection {
-	t := &selection{local: s.local}
+	t := newSelection(uint32(len(s.local)))
 	for u, node := range s.node {
-		if comp[u] == single {
-			s.local[node] = none
-			continue
+		if comp[u] != single {
+			t.pick(node, comp[u])
 		}
-		s.local[node] = uint32(len(t.node))
-		t.node = append(t.node, node)
-		t.group = append(t.group, comp[u])
 	}
 	return t
 }

@@ -18,6 +18,9 @@ const (
 	numEdgeKinds
 )
 
+// MarshalText writes the kind as explanations print it.
+func (k EdgeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // String returns the kind as explanations print it.
 func (k EdgeKind) String() string {
 	switch k {
@@ -50,14 +53,10 @@ const (
 	allEdges     = itemEdges | 1<<PredicateRW
 )
 
-// noPlace is the place of an edge that does not come from an item read.
-const noPlace = ^uint32(0)
-
 // edge is one edge of the graph, with the entries that are its reason.
 type edge struct {
 	from, to uint32 // committed nodes
 	kind     EdgeKind
-	place    uint32 // of an item read in its transaction's program order
 	seen     uint32 // the slot read, or the entry overwritten
 	next     uint32 // the entry that overwrote it; for wr, seen again
 }
@@ -65,107 +64,122 @@ type edge struct {
 // resolver turns recorded reads into slots.
 type resolver struct {
 	*columns
-	opt     *Options
-	partial bool
-	shown   Scan // decoded scan, reused
+	opt *Options
+	scope
+	shown Scan // decoded scan, reused
 }
 
 // resolveReads fills the columns of reads. Reads that no good history has go to f.
 func (c *resolver) resolveReads(f *found) {
-	c.slots = make([]uint32, 0, c.stats.reads)
-	c.readOff = make([]uint32, 0, c.stats.commits+1)
+	all := c.buffer
 	c.scans = make([]scanRef, 0, c.stats.scans)
-	node := uint32(0)
+	node, placed := uint32(0), uint32(0)
 	c.eachRecord(
 		func(cur *cursor, chunk int, h *commitHead) {
-			c.readOff = append(c.readOff, uint32(len(c.slots)))
 			var key Key
 			for range h.reads {
 				r := cur.read(key)
 				key = r.Key
-				if slot, ok := c.resolve(node, r, f); ok {
-					c.slots = append(c.slots, slot)
+				if at, ok := c.keys.place(key); ok {
+					c.readsBy.put(all, access{version: uint64(r.Version), at: at, node: node})
+					placed++
+				} else {
+					c.resolveUnwritten(node, r, f)
 				}
 			}
 			for range h.scans {
-				ref := scanRef{node: node, chunk: uint32(chunk), off: uint32(cur.off)}
-				c.scans = append(c.scans, ref)
-				cur.scan(&c.shown)
-				for _, r := range c.shown.Seen {
-					c.resolve(node, r, f)
-				}
-				if c.shown.Shard != AllShards && c.opt.ShardOf == nil {
-					f.inconsistent(h.Txn, fmt.Sprintf("%v scanned one shard, and it is not known which keys belong to it", h.Txn))
-				}
+				c.resolveScan(cur, scanRef{node: node, chunk: uint32(chunk), off: uint32(cur.off)}, f)
 			}
 			node++
 		},
 		func(TxnID) {},
 		func(cur *cursor, _ TxnID, n int) { skipWrites(cur, n) })
-	c.readOff = append(c.readOff, uint32(len(c.slots)))
+	kept := 0
+	for i := range all[:placed] {
+		r := all[i]
+		id, ok := c.keys.number(r.at)
+		if !ok {
+			c.resolveUnwritten(r.node, Read{c.keys.base + Key(r.at), Version(r.version)}, f)
+			continue
+		}
+		if slot, ok := c.resolve(r.node, id, Version(r.version), f); ok {
+			all[kept] = access{at: slot, node: r.node}
+			kept++
+		}
+	}
+	c.reads = all[:kept]
+}
+
+// resolveScan notes a scan and reports what is wrong with it.
+func (c *resolver) resolveScan(cur *cursor, ref scanRef, f *found) {
+	c.scans = append(c.scans, ref)
+	s := &c.shown
+	cur.scan(s)
+	for _, r := range s.Seen {
+		if id, ok := c.keys.id(r.Key); ok {
+			c.resolve(ref.node, id, r.Version, f)
+		} else {
+			c.resolveUnwritten(ref.node, r, f)
+		}
+	}
+	if s.Shard != AllShards && c.opt.ShardOf == nil {
+		t := c.ids[ref.node]
+		f.inconsistent(t, fmt.Sprintf("%v scanned one shard, and it is not known which keys belong to it", t))
+	}
+}
+
+// resolveUnwritten judges a read of a key that nobody wrote.
+func (c *resolver) resolveUnwritten(node uint32, r Read, f *found) {
+	if r.Version != 0 && !c.partial {
+		f.unknownVersion(c.ids[node], r)
+	}
 }
 
 // resolve returns the entry that a read of node saw. It is false when the read
-// makes no edges: a key nobody wrote, the transaction's own version, or a version
-// that no good history shows to others, which is reported to f unless f is nil.
-func (c *resolver) resolve(node uint32, r Read, f *found) (uint32, bool) {
-	id, ok := c.keys.id(r.Key)
-	if !ok {
-		if r.Version != 0 && !c.partial && f != nil {
-			f.unknownVersion(c.ids[node], r)
-		}
-		return 0, false
+// makes no edges: the transaction's own version, or a version that no good history
+// shows to others, which is reported to f unless f is nil.
+func (c *resolver) resolve(node, id uint32, v Version, f *found) (uint32, bool) {
+	slot, ok := c.find(id, v)
+	if !ok && c.partial {
+		return slot | outside, true
 	}
-	slot, ok := c.find(id, r.Version)
 	if !ok {
-		if c.partial {
-			return slot | outside, true
-		}
 		if f != nil {
-			f.unknownVersion(c.ids[node], r)
+			f.unknownVersion(c.ids[node], Read{c.keys.key(id), v})
 		}
 		return 0, false
 	}
 	w := c.writer[slot]
-	if w < c.nCommit {
+	switch {
+	case w < c.nCommit:
 		return slot, w != node
-	}
-	if w == initialTxn {
+	case w == initialTxn:
 		return slot, true
+	case w&^superseded == node:
+		return 0, false
+	case w&^superseded < c.nCommit:
+		if f != nil {
+			f.intermediateRead(c.ids[node], Read{c.keys.key(id), v}, c.ids[w&^superseded])
+		}
+		return 0, false
 	}
 	w &^= superseded
-	switch {
-	case w == node:
-		return 0, false
-	case w >= c.nCommit && c.aborted[w-c.nCommit]:
-		if f != nil {
-			f.abortedRead(c.ids[node], r, c.ids[w], true)
-		}
-		return 0, false
-	case w >= c.nCommit && c.partial:
-		return slot | outside, true
-	case w >= c.nCommit:
-		if f != nil {
-			f.abortedRead(c.ids[node], r, c.ids[w], false)
-		}
-		return 0, false
-	default:
-		if f != nil {
-			f.intermediateRead(c.ids[node], r, c.ids[w])
-		}
-		return 0, false
+	aborted := c.aborted[w-c.nCommit]
+	if !aborted && (c.partial || c.cut) {
+		return slot | outside, true // its end lies outside the window, or after the run
 	}
+	if f != nil {
+		f.abortedRead(c.ids[node], Read{c.keys.key(id), v}, c.ids[w], aborted)
+	}
+	return 0, false
 }
 
 // edges yields every edge, in an order that depends on the history alone. An edge
 // may come several times, for several keys.
 func (c *resolver) edges(yield func(e edge)) {
 	c.versionEdges(yield)
-	for node := range c.nCommit {
-		lo := c.readOff[node]
-		for i, slot := range c.slots[lo:c.readOff[node+1]] {
-			c.readEdges(node, slot, uint32(i), yield)
-		}
+	for _, r := range c.reads {
+		c.readEdges(r.node, r.at, yield)
 	}
 	for _, ref := range c.scans {
 		c.scanEdges(ref, yield)
@@ -178,7 +192,7 @@ func (c *resolver) versionEdges(yield func(e edge)) {
 	for p, w := range c.writer {
 		if w < c.nCommit {
 			if last != none && c.writer[last] != w {
-				yield(edge{from: c.writer[last], to: w, kind: WW, place: noPlace, seen: last, next: uint32(p)})
+				yield(edge{from: c.writer[last], to: w, kind: WW, seen: last, next: uint32(p)})
 			}
 			last = uint32(p)
 		} else if w == initialTxn {
@@ -188,13 +202,13 @@ func (c *resolver) versionEdges(yield func(e edge)) {
 }
 
 // readEdges yields the edges of one item read.
-func (c *resolver) readEdges(node, slot, place uint32, yield func(e edge)) {
+func (c *resolver) readEdges(node, slot uint32, yield func(e edge)) {
 	p := slot &^ outside
 	if w := c.writer[p]; w < c.nCommit && slot == p && w != node {
-		yield(edge{from: w, to: node, kind: WR, place: place, seen: p, next: p})
+		yield(edge{from: w, to: node, kind: WR, seen: p, next: p})
 	}
 	if q, ok := c.next(p); ok && c.writer[q] != node {
-		yield(edge{from: node, to: c.writer[q], kind: RW, place: place, seen: slot, next: q})
+		yield(edge{from: node, to: c.writer[q], kind: RW, seen: slot, next: q})
 	}
 }
 
@@ -228,7 +242,7 @@ func (c *resolver) scanEdges(ref scanRef, yield func(e edge)) {
 		}
 		slot := head
 		if len(seen) > 0 && seen[0].Key == key {
-			p, ok := c.resolve(ref.node, seen[0], nil)
+			p, ok := c.resolve(ref.node, id, seen[0].Version, nil)
 			if !ok {
 				continue
 			}
@@ -253,7 +267,7 @@ func byKey(a, b Read) int {
 func (c *resolver) scannedEdges(node, slot uint32, key Key, yield func(e edge)) {
 	p := slot &^ outside
 	if w := c.writer[p]; w < c.nCommit && slot == p && w != node {
-		yield(edge{from: w, to: node, kind: WR, place: noPlace, seen: p, next: p})
+		yield(edge{from: w, to: node, kind: WR, seen: p, next: p})
 	}
 	q, ok := c.next(p)
 	if !ok || c.writer[q] == node {
@@ -265,7 +279,7 @@ func (c *resolver) scannedEdges(node, slot uint32, key Key, yield func(e edge)) 
 	if slot != p || c.present(p, key) != c.present(q, key) {
 		kind = PredicateRW
 	}
-	yield(edge{from: node, to: c.writer[q], kind: kind, place: noPlace, seen: slot, next: q})
+	yield(edge{from: node, to: c.writer[q], kind: kind, seen: slot, next: q})
 }
 
 // present reports whether the row exists at that entry.

@@ -26,7 +26,7 @@ import (
 // An installed VALUE of null is a deletion. Every other field may be left out when
 // it is 0 or empty. The last line is {"records":N,"unfinished":true}: the number of
 // records before it, by which a file cut short is known, and whether the run stopped
-// while versions of committed transactions were still to be installed.
+// while transactions were ending (see Sink.MarkUnfinished).
 const FormatVersion = 1
 
 // Header is the first line of a history file.

@@ -21,13 +21,36 @@ type graph struct {
 // which are left out, since no cycle uses them.
 type selection struct {
 	local []uint32 // by node of the history: graph node, or none
+	in    []uint64 // by node of the history, a bit: local is not none
 	node  []uint32 // by graph node
 	group []uint32 // by graph node
 }
 
+// newSelection returns an empty selection from n nodes.
+func newSelection(n uint32) *selection {
+	s := &selection{local: make([]uint32, n), in: make([]uint64, n/64+1)}
+	for i := range s.local {
+		s.local[i] = none
+	}
+	return s
+}
+
+// pick adds a node of the history.
+func (s *selection) pick(node, group uint32) {
+	s.local[node] = uint32(len(s.node))
+	s.in[node/64] |= 1 << (node % 64)
+	s.node = append(s.node, node)
+	s.group = append(s.group, group)
+}
+
+// keeps returns the graph nodes of an edge, if it is kept. Most edges are not, and
+// the bits that say so stay in the cache.
 func (s *selection) keeps(e *edge) (from, to uint32, ok bool) {
+	if (s.in[e.from/64]>>(e.from%64))&(s.in[e.to/64]>>(e.to%64))&1 == 0 {
+		return 0, 0, false
+	}
 	from, to = s.local[e.from], s.local[e.to]
-	return from, to, from != none && to != none && s.group[from] == s.group[to]
+	return from, to, s.group[from] == s.group[to]
 }
 
 // build collects the edges between selected nodes of one group.

@@ -78,7 +78,8 @@ type Sink interface {
 	Commit(c *Commit)
 	Abort(txn TxnID)
 	Install(txn TxnID, shard ShardID, writes []Write)
-	// MarkUnfinished says that the run stopped while versions of committed
-	// transactions were still to be installed: missing ones are then no fault.
+	// MarkUnfinished says that the run stopped while transactions were ending: versions
+	// of committed ones may be missing, and so may the ends of those whose versions were
+	// installed and read. Neither is then a fault.
 	MarkUnfinished()
 }

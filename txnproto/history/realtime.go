@@ -10,7 +10,7 @@ import (
 // when it ended before T2 began.
 type timeline struct {
 	begin, end []Time   // by committed node
-	rank       []uint32 // by committed node: place in order of end
+	rank       []uint32 // by committed node: place in order of end; nil: node order is that
 }
 
 func (c *resolver) loadTimeline() *timeline {
@@ -23,6 +23,9 @@ func (c *resolver) loadTimeline() *timeline {
 		},
 		func(TxnID) {},
 		func(cur *cursor, _ TxnID, n int) { skipWrites(cur, n) })
+	if slices.IsSorted(t.end) {
+		return t
+	}
 	order := make([]uint32, c.nCommit)
 	for i := range order {
 		order[i] = uint32(i)
@@ -179,10 +182,11 @@ func (v *view) skipMoments(from, edge uint32, path []uint32) []link {
 
 // reportRealTime explains cycles with real-time edges and adds them to f.
 func (c *resolver) reportRealTime(cycles [][]link, sel *selection, t *timeline, f *found) {
-	wanted := c.reasons(cycles, sel)
+	w := c.reasons(cycles, sel)
+	w.realTime = func(l link) string {
+		return fmt.Sprintf("%v ended at %d ns; %v began at %d ns", c.ids[l.from], t.end[l.from], c.ids[l.to], t.begin[l.to])
+	}
 	for _, cycle := range cycles {
-		c.reportCycle(cycle, wanted, f, func(l link) string {
-			return fmt.Sprintf("%v ended at %d ns; %v began at %d ns", c.ids[l.from], t.end[l.from], c.ids[l.to], t.begin[l.to])
-		})
+		c.reportCycle(cycle, w, f)
 	}
 }

@@ -167,8 +167,9 @@ func (r *Recorder) Install(txn TxnID, shard ShardID, writes []Write) {
 	ch.sawTxn(txn)
 }
 
-// MarkUnfinished tells the checker that the run stopped while versions of
-// committed transactions were still to be installed: missing ones are then no fault.
+// MarkUnfinished tells the checker that the run stopped while transactions were
+// ending: versions of committed ones may be missing, and so may the ends of those
+// whose versions were installed and read. Neither is then a fault.
 func (r *Recorder) MarkUnfinished() { r.cut = true }
 
 // Bytes returns the encoded size of the history held in memory.
