@@ -11,8 +11,9 @@ import (
 type Config struct {
 	Classes            []string // names by ClassID; at least one
 	Clients            int
-	OpenLoop           bool // clients are not a closed population
-	StarvationAttempts int  // a request with more attempts counts as starved
+	OpenLoop           bool          // clients are not a closed population
+	Think              time.Duration // closed loop: mean pause between a client's requests
+	StarvationAttempts int           // a request with more attempts counts as starved
 	// Trace, when set, is given a line for everything that enters the digest. The
 	// line is valid during the call.
 	Trace func(line []byte)
@@ -56,6 +57,7 @@ type Collector struct {
 	longestWait             time.Duration
 	response, gaps          time.Duration // of the requests ended, and before them
 	longestOpen, longestGap time.Duration
+	gapSquares              float64 // of the gaps, in ns²
 	partsWrong              uint64
 }
 
@@ -113,7 +115,7 @@ func (c *Collector) ResetWindow(now event.Time) {
 		*s = classStats{latency: s.latency, last: s.last, attempts: s.attempts}
 	}
 	for i := range c.clients {
-		c.clients[i].commits = 0
+		c.clients[i].commits, c.clients[i].waited = 0, 0
 	}
 	c.keys.reset()
 	c.batches.init(now)
@@ -121,7 +123,7 @@ func (c *Collector) ResetWindow(now event.Time) {
 	c.lockWaits, c.abortedWaits, c.turnedAway = 0, 0, 0
 	c.lockWait, c.usefulWork, c.wastedWork, c.longestWait = 0, 0, 0, 0
 	c.response, c.gaps, c.longestOpen, c.longestGap = 0, 0, 0, 0
-	c.partsWrong = 0
+	c.partsWrong, c.gapSquares = 0, 0
 }
 
 // AttemptEnded implements txnproto.Observer.
@@ -184,6 +186,7 @@ func (c *Collector) clientServed(r *txnproto.RequestRecord, latency time.Duratio
 	gap := r.Arrival.Sub(cl.lastEnd)
 	c.response += latency
 	c.gaps += gap
+	c.gapSquares += float64(float64(gap) * float64(gap))
 	c.longestOpen = max(c.longestOpen, latency)
 	c.longestGap = max(c.longestGap, gap)
 	cl.waited += r.End.Sub(max(r.Arrival, cl.lastEnd))

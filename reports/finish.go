@@ -1,7 +1,7 @@
 package reports
 
 import (
-	"time"
+	"math"
 
 	"interleave/sim/event"
 	"interleave/txnproto"
@@ -67,7 +67,6 @@ func (s *classStats) add(o *classStats) {
 	s.finished += o.finished
 	s.ops += o.ops
 	s.goodOps += o.goodOps
-	s.open += o.open
 	s.latency.add(&o.latency)
 	s.last.add(&o.last)
 	s.attempts.add(&o.attempts)
@@ -117,7 +116,8 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 			c.clients = append(c.clients, clientStats{})
 		}
 		cl := &c.clients[o.Client]
-		c.longestWait = max(c.longestWait, cl.waited+now.Sub(max(o.Arrival, cl.lastEnd)))
+		cl.waited += now.Sub(max(o.Arrival, cl.lastEnd))
+		cl.lastEnd = now
 		if o.Attempts <= c.cfg.StarvationAttempts && int64(age) <= ageFactor*r.Latency.P50NS {
 			continue
 		}
@@ -126,6 +126,9 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 			request: o.Request, client: o.Client, class: o.Class, attempts: o.Attempts,
 			age: age, ended: "unfinished", reason: o.Reason,
 		})
+	}
+	for i := range c.clients {
+		c.longestWait = max(c.longestWait, c.clients[i].waited)
 	}
 	r.LongestWaitNS = int64(c.longestWait)
 }
@@ -191,26 +194,24 @@ func (c *Collector) laws(r *Result, all *classStats) []Law {
 		NewLaw("finished attempts = aborted + committed + rolled back", float64(all.finished), float64(r.AbortedAttempts+r.Committed+r.RolledBack), 0),
 	}
 	if !c.cfg.OpenLoop && r.WindowNS > 0 && ended > 0 {
-		// Little: clients = rate of completions × (mean response + mean pause before
-		// it). Each client's requests and pauses tile its time but for the pieces
-		// that the window's two edges cut, at most one longest cycle a client.
-		n := float64(c.cfg.Clients)
-		window := float64(r.WindowNS)
-		measured := float64(c.response+c.gaps) / window
-		longest := float64(c.longestOpen + max(c.longestGap, c.idleGap(r)))
-		laws = append(laws, NewLaw("clients = throughput × (latency + think time)", n, measured, float64(n*longest)/window))
+		// Little: clients = rate of completions × (mean response + mean pause). Off
+		// by what the window's two edges cut from each client's requests and pauses,
+		// at most one of the longest of both, and by the chance in the pauses, of
+		// which five deviations are allowed.
+		n, window := float64(c.cfg.Clients), float64(r.WindowNS)
+		pauses := float64(float64(ended) * float64(c.cfg.Think))
+		measured := (float64(c.response) + pauses) / window
+		longest := float64(c.longestOpen + max(c.longestGap, 3*c.cfg.Think))
+		chance := float64(5*math.Sqrt(float64(ended))) * c.gapDeviation(ended)
+		laws = append(laws, NewLaw("clients = throughput × (latency + think time)", n, measured, (float64(n*longest)+float64(chance))/window))
 	}
 	return laws
 }
 
-// idleGap is the longest time since a client's last request, for those that
-// have not come back since.
-func (c *Collector) idleGap(r *Result) time.Duration {
-	var longest time.Duration
-	for i := range c.clients {
-		longest = max(longest, event.Time(r.VirtualNS).Sub(c.clients[i].lastEnd))
-	}
-	return longest
+// gapDeviation is the standard deviation of the pauses before the requests ended.
+func (c *Collector) gapDeviation(ended uint64) float64 {
+	mean := float64(c.gaps) / float64(ended)
+	return math.Sqrt(max(c.gapSquares/float64(ended)-float64(mean*mean), 0))
 }
 
 // SetControl adds the controllers' counters, summed over the shards.

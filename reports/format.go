@@ -95,7 +95,7 @@ func plural(n uint64, one, many string) string {
 func wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	used := 0
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Split(text, " ") {
 		n := len([]rune(word))
 		switch {
 		case used == 0:

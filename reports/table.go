@@ -130,8 +130,16 @@ func (c *comparison) heading() string {
 	}
 	add("network ", get("network"))
 	add("seed ", get("seed"))
-	return wrap(strings.Join(parts, " · "), Width, "  ") + "\n"
+	// Lines break between settings, not within one.
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(parts[i], " ", noBreak)
+	}
+	text := wrap(strings.Join(parts, " · "), Width, "  ")
+	return strings.ReplaceAll(text, noBreak, " ") + "\n"
 }
+
+// noBreak is the blank at which wrap breaks no line.
+const noBreak = "\u00a0"
 
 func groupDigits(s string) string {
 	var n uint64

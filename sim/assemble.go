@@ -100,7 +100,7 @@ func (r *run) assemble() error {
 	}
 	r.collector = reports.NewCollector(reports.Config{
 		Classes: r.workload.Classes(), Clients: s.Clients, OpenLoop: s.Rate > 0,
-		StarvationAttempts: s.StarvationAttempts, Trace: r.tracer(),
+		Think: s.Think.Mean(), StarvationAttempts: s.StarvationAttempts, Trace: r.tracer(),
 	})
 	if s.Check || r.opt.History != nil {
 		if r.recorder, err = r.newRecorder(); err != nil {
