@@ -291,8 +291,8 @@ func (s *Shard) answer(b *branch, v txnproto.Verdict) {
 	}
 	if r, aborted := v.Aborted(); aborted {
 		s.note(b.attempt, r)
-		s.end(b, txnproto.Aborted)
 		reply(v)
+		s.end(b, txnproto.Aborted)
 		return
 	}
 	if b.stage == preparing {

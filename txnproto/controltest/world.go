@@ -19,6 +19,9 @@ type WorldConfig struct {
 	MaxDelay      time.Duration // of a message; 0: 1 ms
 	MaxAttempts   int           // per request; more is an error. 0: 2000
 	MaxEvents     int           // 0: ten million
+	// Settled lets a client go on only when its commit is carried out on every
+	// shard; otherwise it goes on from the decision.
+	Settled bool
 	// Programs, when given, replaces the random programs.
 	Programs func(client, n int) []txnproto.Op
 }
@@ -191,7 +194,7 @@ func (s *session) lose(r txnproto.AbortReason) {
 	}
 	if r == txnproto.Constraint {
 		s.w.result.Rollbacks++
-		s.done()
+		s.w.call(s.w.MaxDelay, s.done) // its end has arrived everywhere
 		return
 	}
 	if a.Number >= s.w.MaxAttempts {
@@ -248,6 +251,21 @@ func (s *session) decided(ids []txnproto.ShardID) {
 			logIt()
 		} else {
 			s.w.call(s.w.delay(), logIt)
+		}
+	}
+	if s.w.Settled {
+		s.settle()
+	} else {
+		s.done()
+	}
+}
+
+// settle goes on when the attempt has no open branch.
+func (s *session) settle() {
+	for _, b := range s.a.branches {
+		if b != nil && b.stage != ended {
+			s.w.call(s.w.delay(), s.settle)
+			return
 		}
 	}
 	s.done()

@@ -386,7 +386,7 @@ func (c *serial) String() string {
 		case r.finished != 0:
 			state = "committed"
 		}
-		fmt.Fprintf(&b, "#%d %v %s, wrote", n, r.txn, state)
+		fmt.Fprintf(&b, "#%d %v %s, wrote ", n, r.txn, state)
 		var keys []txnproto.Key
 		for id := r.writes; id != 0; id = c.writers.nodes[id].own {
 			keys = append(keys, c.writers.nodes[id].key)
