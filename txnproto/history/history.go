@@ -75,8 +75,12 @@ type Commit struct {
 // Sink takes the records of a history in order of virtual time. The arguments are
 // valid during the call only.
 type Sink interface {
+	// Commit takes an attempt that committed, with what it read.
 	Commit(c *Commit)
+	// Abort takes an attempt that aborted after it had installed versions.
 	Abort(txn TxnID)
+	// Install takes the versions that a shard installed for txn, before or after the
+	// record of its end.
 	Install(txn TxnID, shard ShardID, writes []Write)
 	// MarkUnfinished says that the run stopped while transactions were ending: versions
 	// of committed ones may be missing, and so may the ends of those whose versions were

@@ -78,15 +78,6 @@ func (t *testTxn) feedCommit(s Sink) {
 	})
 }
 
-// check records the history line by line and checks it.
-func (h *testHistory) check(promised Level) *Result {
-	r := NewRecorder(h.options(promised))
-	for i := range h.txns {
-		h.txns[i].feed(r)
-	}
-	return r.Check()
-}
-
 func letter(k Key) string {
 	if k < 26 {
 		return string(rune('a' + k))

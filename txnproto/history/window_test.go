@@ -9,10 +9,9 @@ import (
 )
 
 // feedWithAnomalies records n serial transactions and, every gap of them, a pair
-// that shows one of five anomalies.
-func feedWithAnomalies(s Sink, n, gap int) {
+// that shows one of four anomalies, on that many keys.
+func feedWithAnomalies(s Sink, n, gap, keys int) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const keys = 500
 	state := make([]Version, keys)
 	now := Time(0)
 	txn := TxnID(0)
@@ -37,7 +36,7 @@ func feedWithAnomalies(s Sink, n, gap int) {
 			continue
 		}
 		x := Key(rng.IntN(keys / 2))
-		y := x + keys/2
+		y := x + Key(keys/2)
 		oldX, oldY := read(x), read(y)
 		switch i / gap % 4 {
 		case 0: // write skew
@@ -64,30 +63,39 @@ func feedWithAnomalies(s Sink, n, gap int) {
 }
 
 // TestWindowsFindWhatIsLocal checks a history whose anomalies are local as a whole
-// and in windows of several sizes: the counts must be equal.
+// and in windows of several sizes: what was planted must be found, and the counts
+// be equal. With many keys they lie in several buckets.
 func TestWindowsFindWhatIsLocal(t *testing.T) {
-	const n, gap = 20_000, 97
-	whole := NewRecorder(Options{Promised: Serializable})
-	feedWithAnomalies(whole, n, gap)
-	want := whole.Check()
-	if len(want.Counts) != 4 || !want.Exact || want.Windows != 1 || want.Note != "" {
-		t.Fatalf("whole: %v", want)
-	}
-	for _, window := range []int64{4 << 10, 30 << 10, 200 << 10} {
-		r := NewRecorder(Options{Promised: Serializable, WindowBytes: window})
-		feedWithAnomalies(r, n, gap)
-		got := r.Check()
-		if !reflect.DeepEqual(got.Counts, want.Counts) || got.Found != want.Found || got.Transactions != want.Transactions {
-			t.Errorf("window %d: got %v\nwant %v", window, got, want)
+	for _, keys := range []int{500, 100_000} {
+		const n, gap = 20_000, 97
+		planted := n / gap / 4
+		whole := NewRecorder(Options{Promised: Serializable})
+		feedWithAnomalies(whole, n, gap, keys)
+		want := whole.Check()
+		if len(want.Counts) != 4 || !want.Exact || want.Windows != 1 || want.Note != "" || want.Transactions != whole.Commits() {
+			t.Fatalf("whole: %v", want)
 		}
-		if got.Exact || got.Windows < 3 || !strings.Contains(got.Note, fmt.Sprintf("%d windows", got.Windows)) {
-			t.Errorf("window %d: exact %v, %d windows, note %q", window, got.Exact, got.Windows, got.Note)
+		for _, c := range want.Counts {
+			if c.N < planted || c.N > planted+1 || c.AtLeast {
+				t.Errorf("%d keys: %d of each were planted; found %v", keys, planted, c)
+			}
 		}
-		if r.Bytes() > 2*window {
-			t.Errorf("window %d: %d bytes are kept", window, r.Bytes())
-		}
-		if err := r.Replay(nothing{}); err != ErrReleased {
-			t.Errorf("window %d: replay: %v", window, err)
+		for _, window := range []int64{4 << 10, 30 << 10, 200 << 10} {
+			r := NewRecorder(Options{Promised: Serializable, WindowBytes: window})
+			feedWithAnomalies(r, n, gap, keys)
+			got := r.Check()
+			if !reflect.DeepEqual(got.Counts, want.Counts) || got.Found != want.Found || got.Transactions != want.Transactions {
+				t.Errorf("window %d: got %v\nwant %v", window, got, want)
+			}
+			if got.Exact || got.Windows < 3 || !strings.Contains(got.Note, fmt.Sprintf("%d windows", got.Windows)) {
+				t.Errorf("window %d: exact %v, %d windows, note %q", window, got.Exact, got.Windows, got.Note)
+			}
+			if r.Bytes() > 2*window {
+				t.Errorf("window %d: %d bytes are kept", window, r.Bytes())
+			}
+			if err := r.Replay(nothing{}); err != ErrReleased {
+				t.Errorf("window %d: replay: %v", window, err)
+			}
 		}
 	}
 }
@@ -97,7 +105,7 @@ func TestWindowsMissWhatIsFar(t *testing.T) {
 	feed := func(s Sink) {
 		s.Install(1, 0, []Write{{Key: 1000, Version: 1}, {Key: 1001, Version: 1}})
 		s.Commit(&Commit{Txn: 1, Writes: 2})
-		feedWithAnomalies(offset{s, 1}, 5000, 1<<30)
+		feedWithAnomalies(offset{s, 1}, 5000, 1<<30, 500)
 		s.Commit(&Commit{Txn: 100_000, Reads: []Read{{1000, 0}, {1001, 1}}})
 	}
 	whole := NewRecorder(Options{Promised: Serializable})
@@ -131,7 +139,7 @@ func (o offset) Install(txn TxnID, shard ShardID, w []Write) { o.Sink.Install(tx
 func TestCheckMayBeRepeated(t *testing.T) {
 	for _, window := range []int64{0, 8 << 10} {
 		r := NewRecorder(Options{Promised: Serializable, WindowBytes: window})
-		feedWithAnomalies(r, 3000, 50)
+		feedWithAnomalies(r, 3000, 50, 500)
 		a, b := r.Check().String(), r.Check().String()
 		if a != b {
 			t.Errorf("window %d: first %s\nthen %s", window, a, b)
@@ -143,7 +151,7 @@ func TestCheckMayBeRepeated(t *testing.T) {
 // and that witnesses are the smallest.
 func TestBounds(t *testing.T) {
 	r := NewRecorder(Options{Promised: Serializable, MaxCount: 10, Witnesses: 2})
-	feedWithAnomalies(r, 10_000, 20)
+	feedWithAnomalies(r, 10_000, 20, 500)
 	res := r.Check()
 	if len(res.Counts) != 4 || len(res.Anomalies) != 8 {
 		t.Fatalf("%v", res)
@@ -162,7 +170,7 @@ func TestBounds(t *testing.T) {
 	}
 
 	r = NewRecorder(Options{Promised: Serializable, SearchEdges: 1})
-	feedWithAnomalies(r, 10_000, 20)
+	feedWithAnomalies(r, 10_000, 20, 500)
 	res = r.Check()
 	if res.OK {
 		t.Fatalf("%v", res)
