@@ -72,7 +72,8 @@ type clientStats struct {
 type classStats struct {
 	endings  [txnproto.NumEndings]uint64
 	starved  uint64
-	finished uint64 // attempts
+	finished uint64        // attempts
+	ran      time.Duration // of these together
 	aborts   [txnproto.NumReasons]uint64
 	ops      uint64 // of all finished attempts
 	goodOps  uint64 // of the committing attempts
@@ -130,6 +131,7 @@ func (c *Collector) ResetWindow(now event.Time) {
 func (c *Collector) AttemptEnded(a *txnproto.AttemptRecord) {
 	s := &c.classes[a.Class]
 	s.finished++
+	s.ran += a.End.Sub(a.Begin)
 	s.ops += uint64(a.Ops)
 	aborted := a.Outcome == txnproto.Aborted && a.Reason != txnproto.NoReason
 	if aborted {

@@ -14,8 +14,13 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 func (c *comparison) starved() string {
 	var b strings.Builder
 	for _, r := range c.results {
-		for _, line := range c.explain(r) {
-			b.WriteString(wrap(line, Width, "  ") + "\n")
+		lines := c.explain(r)
+		for i, line := range lines {
+			indent := ""
+			if i == len(lines)-1 {
+				indent = "  "
+			}
+			b.WriteString(indent + wrap(line, Width-len(indent), "  ") + "\n")
 		}
 	}
 	if b.Len() == 0 {
@@ -24,8 +29,8 @@ func (c *comparison) starved() string {
 	return "Who starved, and why\n" + b.String()
 }
 
-// Explain says in plain sentences which requests of the run starved and why;
-// nothing when none did.
+// Explain says in plain sentences which requests of the run starved and why, a
+// class each, and last which request fared worst; nothing when none starved.
 func Explain(r *Result) []string { return newComparison([]*Result{r}).explain(r) }
 
 func (c *comparison) explain(r *Result) []string {
@@ -47,20 +52,16 @@ func (c *comparison) explain(r *Result) []string {
 	if s.Reason != txnproto.NoReason.String() {
 		line += ", last aborted for " + s.Reason
 	}
-	return append(lines, "  "+line+".")
+	return append(lines, line+".")
 }
 
 func (r *Result) whoStarved(k *Class) string {
 	all := k.Committed + k.RolledBack + k.GivenUp + k.Unfinished
-	what := " requests starved"
-	if k.Starved == 1 {
-		what = " request starved"
-	}
-	of := " of " + formatCount(all)
+	of := formatCount(k.Starved) + " of " + plural(all, "request", "requests")
 	if len(r.Classes) > 1 {
 		of += " in class " + k.Name
 	}
-	return formatCount(k.Starved) + of + what + "."
+	return of + " starved."
 }
 
 // whyStarved explains what kept a class's requests from committing, from what
@@ -74,7 +75,7 @@ func (r *Result) whyStarved(k *Class) string {
 	}
 	reason := mainReason(k)
 	others := r.commitsDuring(k)
-	open := "An attempt runs " + operations(k) + "and stays open " + formatTime(k.openMean()) + ", in which " +
+	open := "An attempt runs " + operations(k) + "and stays open " + formatTime(k.AttemptMean) + ", in which " +
 		plural(uint64(others+0.5), "other transaction commits", "other transactions commit")
 	var why string
 	switch reason {
@@ -110,7 +111,7 @@ func (r *Result) whyStarved(k *Class) string {
 	default:
 		panic("reports: unknown abort reason " + reason.String())
 	}
-	return why + r.compareClasses(k)
+	return why + lostTime(k) + r.compareClasses(k)
 }
 
 func operations(k *Class) string {
@@ -146,13 +147,19 @@ func mainReason(k *Class) txnproto.AbortReason {
 	return best
 }
 
-// openMean is how long an attempt of the class stays open, judged by those that
-// committed.
-func (k *Class) openMean() int64 { return k.AttemptMean }
+// lostTime says how much of its time the class lost by retrying, when that is much.
+func lostTime(k *Class) string {
+	lost, backoff := k.Breakdown.Share(txnproto.PartLostAttempts), k.Breakdown.Share(txnproto.PartBackoff)
+	if lost+backoff < 0.1 {
+		return ""
+	}
+	return " Of the time until they commit, its requests spend " + formatShare(lost) + " in attempts that abort and " +
+		formatShare(backoff) + " waiting for the next."
+}
 
 // commitsDuring is how many transactions commit while one attempt is open.
 func (r *Result) commitsDuring(k *Class) float64 {
-	return r.Throughput * float64(k.openMean()) / 1e9
+	return r.Throughput * float64(k.AttemptMean) / 1e9
 }
 
 // compareClasses sets the class against the one that is aborted least.

@@ -81,14 +81,13 @@ func (s *classStats) aborted() uint64 {
 }
 
 func (s *classStats) result(name string) Class {
-	last := s.last.latencySummary()
 	return Class{
 		Name: name, Committed: s.endings[txnproto.EndCommitted], RolledBack: s.endings[txnproto.EndRolledBack],
 		GivenUp: s.endings[txnproto.EndGivenUp], Unfinished: s.open, Starved: s.starved,
 		AttemptsDone: s.finished, Aborted: s.aborted(), AbortRatio: ratio(s.aborted(), s.finished),
 		Aborts: reasons(&s.aborts), OpsMean: ratio(s.goodOps, s.endings[txnproto.EndCommitted]),
 		Attempts: s.attempts.attemptsSummary(), Latency: s.latency.latencySummary(),
-		AttemptMean: last.MeanNS, Breakdown: Breakdown(s.parts),
+		AttemptMean: int64(s.ran) / int64(max(s.finished, 1)), Breakdown: Breakdown(s.parts),
 	}
 }
 

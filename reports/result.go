@@ -202,7 +202,7 @@ type Class struct {
 	OpsMean      float64           `json:"ops_mean"` // operations of a committed transaction
 	Attempts     Attempts          `json:"attempts"`
 	Latency      Latency           `json:"latency"`
-	AttemptMean  int64             `json:"attempt_mean_ns"` // of a committed request's last attempt
+	AttemptMean  int64             `json:"attempt_mean_ns"` // how long a finished attempt ran, aborted or not
 	Breakdown    Breakdown         `json:"breakdown"`
 }
 

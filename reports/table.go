@@ -109,7 +109,10 @@ func (c *comparison) heading() string {
 		}
 	}
 	add("workload ", get("workload"))
-	add("mix ", get("mix"))
+	if m := get("mix"); m != "custom" {
+		add("mix ", m)
+	}
+	add("classes ", get("classes"))
 	add(groupDigits(get("keys")), " keys")
 	add(get("ops"), " operations a transaction")
 	if rate := get("rate"); rate == "0" {
@@ -170,7 +173,7 @@ func (c *comparison) label(r *Result) []string {
 func (c *comparison) labelHeads() []string {
 	heads := []string{"protocol"}
 	if c.hasDistribution() {
-		heads = append(heads, "keys drawn")
+		heads = append(heads, "distribution")
 	}
 	return append(heads, c.vary...)
 }
@@ -229,7 +232,11 @@ func (c *comparison) verdicts() string {
 		if r.Verdict == VerdictOK {
 			continue
 		}
-		b.WriteString(wrap("FAILED  "+c.name(r)+": "+string(r.Verdict)+". "+r.Why, Width, "  ") + "\n")
+		mark := "FAILED"
+		if r.Verdict == VerdictCutShort {
+			mark = "CUT SHORT"
+		}
+		b.WriteString(wrap(mark+"  "+c.name(r)+": "+string(r.Verdict)+". "+r.Why, Width, "  ") + "\n")
 		for _, a := range r.Isolation.Anomalies {
 			b.WriteString("  " + a.Name + " × " + formatCount(a.Count) + ", the smallest:\n")
 			for _, edge := range a.Cycle {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,11 @@ type app struct {
 // errBadInput marks errors of the user's.
 type errBadInput struct{ error }
 
+// errInterrupted says how far a command was when a signal came.
+type errInterrupted struct{ what string }
+
+func (e errInterrupted) Error() string { return e.what }
+
 func bad(err error) error {
 	if err == nil {
 		return nil
@@ -57,19 +63,27 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	var input errBadInput
+	var interrupted errInterrupted
 	switch {
 	case err == nil:
 		return a.code
 	case errors.As(err, &input):
 		fmt.Fprintln(a.err, "simulate: "+oneLine(err.Error()))
 		return exitBadInput
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(a.err, "simulate: "+oneLine(err.Error()))
+	case errors.As(err, &interrupted):
+		fmt.Fprintln(a.err, "simulate: "+interrupted.what)
 		return exitInterrupt
 	default:
 		fmt.Fprintln(a.err, "simulate: "+err.Error())
 		return exitFailed
 	}
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

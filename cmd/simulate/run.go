@@ -102,7 +102,7 @@ func (a *app) compare(ctx context.Context, runs []sim.RunSpec, o *outputFlags) e
 				finished++
 			}
 		}
-		return fmt.Errorf("cut short after %d of %d runs: %w", finished, len(runs), ctx.Err())
+		return errInterrupted{fmt.Sprintf("cut short after %d of %s", finished, plural(len(runs), "run"))}
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func (a *app) verifyRun(ctx context.Context, r *sim.RunSpec, dir string, times, 
 func (a *app) workers(ctx context.Context, jobs []job, parallel int) ([]*reports.Result, error) {
 	results, err := a.performAllBy(ctx, a.delegate, jobs, parallel)
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("cut short: %w", ctx.Err())
+		return nil, errInterrupted{"cut short"}
 	}
 	return results, err
 }

@@ -1,0 +1,245 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"interleave/sim/event"
+	"interleave/txnproto"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-update writes it anew):\n%s", name, d)
+	}
+}
+
+// play makes the result of a run of 20 clients with a short and a long class, in
+// which an attempt of a class is aborted so many times in a row for a reason.
+func play(spec string, longAborts int, reason txnproto.AbortReason) *Result {
+	c := NewCollector(Config{Classes: []string{"short", "long"}, Clients: 20, StarvationAttempts: 10})
+	now := event.Time(0)
+	for i := range 400 {
+		class, aborts, ops := txnproto.ClassID(0), i%7/6, 4
+		if i%10 == 9 {
+			class, aborts, ops = 1, longAborts, 40
+		}
+		client := txnproto.ClientID(i % 20)
+		arrival := event.Time(0)
+		if i >= 20 {
+			arrival = now - event.Time(19*ms)
+		}
+		now += event.Time(ms)
+		attempt := now.Sub(arrival) / time.Duration(aborts+1)
+		var parts txnproto.Parts
+		parts[txnproto.PartLostAttempts] = attempt * time.Duration(aborts)
+		parts[txnproto.PartNetwork] = attempt / 2
+		parts[txnproto.PartReplication] = now.Sub(arrival) - attempt*time.Duration(aborts) - attempt/2
+		for n := range aborts {
+			begin := arrival.Add(attempt * time.Duration(n))
+			c.AttemptEnded(&txnproto.AttemptRecord{
+				Client: client, Class: class, Attempt: n + 1, Begin: begin, End: begin.Add(attempt), Outcome: txnproto.Aborted, Reason: reason,
+				Key: txnproto.Key(n % 3), KeyKnown: true, Ops: ops / 2,
+			})
+			c.Work(false, ms)
+		}
+		c.AttemptEnded(&txnproto.AttemptRecord{Client: client, Class: class, Begin: now.Add(-attempt), End: now, Outcome: txnproto.Committed, Ops: ops})
+		c.Work(true, ms)
+		last := reason
+		if aborts == 0 {
+			last = txnproto.NoReason
+		}
+		c.RequestEnded(&txnproto.RequestRecord{
+			Request: txnproto.RequestID(i + 1), Client: client, Class: class, Attempts: aborts + 1, Ops: ops,
+			Arrival: arrival, Begin: arrival, LastTry: now.Add(-attempt), End: now, Parts: parts, Reason: last,
+		})
+	}
+	r := c.Finish(now, []Open{{Request: 401, Client: 3, Class: 1, Attempts: longAborts, Arrival: now - event.Time(ms), Reason: reason}})
+	r.Spec = json.RawMessage(spec)
+	r.Command = "simulate run --protocol x"
+	r.Isolation = Isolation{Promised: "serializable", Found: "serializable", Exact: true, Transactions: 400, Anomalies: []Anomaly{}}
+	return r
+}
+
+func testSpec(protocol, distribution, theta string) string {
+	if theta != "" {
+		theta = `"theta":` + theta + ","
+	}
+	return fmt.Sprintf(`{"protocol":%q,"workload":"ycsb","mix":"custom","distribution":%q,%s"keys":100000,"ops":10,`+
+		`"clients":20,"think":"0s","rate":0,"mpl":0,"shards":3,"replicas":3,"machines":3,"replication":"raft","network":"lan","seed":1}`,
+		protocol, distribution, theta)
+}
+
+func testResults() []*Result {
+	bad := play(testSpec("to", "zipfian", "0.99"), 3, txnproto.TSOrder)
+	bad.Verdict, bad.Why = VerdictIsolation, "to promises serializable: lost update"
+	bad.Isolation.Found = "read-committed"
+	bad.Isolation.Note = "checked in windows of 1000 transactions overlapping by 100"
+	bad.Isolation.Anomalies = []Anomaly{{Name: "lost update", Count: 2, Cycle: []string{"T5 → T7: T7 overwrote key 3", "T7 → T5: T5 did not see it"}}}
+	return []*Result{
+		play(testSpec("2pl", "uniform", ""), 1, txnproto.Deadlock),
+		bad,
+		play(testSpec("occ", "zipfian", "0.99"), 14, txnproto.Validation),
+	}
+}
+
+func TestTableGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteTable(&b, testResults()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "table.txt", b.String())
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > Width {
+			t.Errorf("%d columns: %s", n, line)
+		}
+		if strings.ContainsRune(line, '\x1b') {
+			t.Errorf("an escape sequence: %q", line)
+		}
+	}
+}
+
+func TestTableShowsWhatVaries(t *testing.T) {
+	a := play(testSpec("2pl", "uniform", ""), 1, txnproto.Deadlock)
+	b := play(strings.Replace(testSpec("2pl", "uniform", ""), `"clients":20`, `"clients":40`, 1), 1, txnproto.Deadlock)
+	var out bytes.Buffer
+	if err := WriteTable(&out, []*Result{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if strings.Contains(lines[0], "clients") || !strings.Contains(out.String(), "protocol  distribution  clients") {
+		t.Errorf("got\n%s", out.String())
+	}
+}
+
+func TestJSONGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteJSON(&b, testResults()[2:]); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "run.json", b.String())
+	var back struct{ Runs []*Result }
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	if err := WriteJSON(&again, back.Runs); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(b.String(), again.String()); d != "" {
+		t.Errorf("read back and written again:\n%s", d)
+	}
+}
+
+func TestNoRunsIsAnEmptyList(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteJSON(&b, nil); err != nil || b.String() != "{\n  \"runs\": []\n}\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteCSV(&b, testResults()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "runs.csv", b.String())
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 4 || len(rows[0]) != len(CSVHeader()) {
+		t.Fatalf("%d rows of %d columns", len(rows), len(rows[0]))
+	}
+	seen := map[string]bool{}
+	for _, h := range rows[0] {
+		if seen[h] {
+			t.Errorf("column %s is there twice", h)
+		}
+		seen[h] = true
+	}
+}
+
+// TestMetricsAreTheJSON holds the list of metrics to the fields of Result.
+func TestMetricsAreTheJSON(t *testing.T) {
+	var fields, listed []string
+	typ := reflect.TypeFor[Result]()
+	for i := range typ.NumField() {
+		if tag, ok := typ.Field(i).Tag.Lookup("json"); ok {
+			name, _, _ := strings.Cut(tag, ",")
+			fields = append(fields, name)
+		}
+	}
+	for _, m := range Metrics() {
+		listed = append(listed, m.Name)
+		if m.Help == "" {
+			t.Errorf("%s has no definition", m.Name)
+		}
+	}
+	if d := cmp.Diff(fields, listed); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestExplainNamesTheCause(t *testing.T) {
+	for reason, want := range map[txnproto.AbortReason]string{
+		txnproto.Validation: "validation then finds", txnproto.TSOrder: "timestamp is from its begin",
+		txnproto.Deadlock: "victim of a deadlock", txnproto.WaitDie: "wait-die", txnproto.Wounded: "wounds it",
+		txnproto.NoWait: "first lock that is taken", txnproto.LockTimeout: "lock timeout", txnproto.WriteConflict: "first updater wins",
+		txnproto.SSIPivot: "dangerous structure", txnproto.Cascade: "abort with them", txnproto.LeaderChange: "leadership",
+		txnproto.Constraint: "constraint", txnproto.CannotLock: "first lock", txnproto.RPCTimeout: "lost with a node",
+	} {
+		text := strings.Join(Explain(play(testSpec("x", "uniform", ""), 12, reason)), "\n")
+		if !strings.Contains(text, want) || !strings.Contains(text, "class long starved") {
+			t.Errorf("%v: %s", reason, text)
+		}
+		if strings.Contains(text, "class short starved") {
+			t.Errorf("%v: nobody of class short starved: %s", reason, text)
+		}
+	}
+	if lines := Explain(play(testSpec("x", "uniform", ""), 2, txnproto.Deadlock)); lines != nil {
+		t.Errorf("nobody starved, yet: %v", lines)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1,000"}, {formatCount(1234567), "1,234,567"},
+		{formatTime(0), "0"}, {formatTime(999), "999 ns"}, {formatTime(1500), "1.50 µs"}, {formatTime(123456789), "123 ms"},
+		{formatTime(12_345_000_000), "12.3 s"}, {formatTime(7_200_000_000_000), "2.00 h"},
+		{formatRatio(0), "0"}, {formatRatio(0.0001), "<0.001"}, {formatRatio(1), "1.000"},
+		{formatShare(0.05), "5.0 %"}, {formatShare(0.5), "50 %"}, {formatShare(0.0001), "<0.1 %"}, {formatShare(0), "0 %"},
+		{formatRate(12345.6), "12,346"}, {formatRate(99.96), "100"}, {formatRate(1.234), "1.23"},
+		{wrap("aa bb cc", 5, "  "), "aa bb\n  cc"}, {groupDigits("12345"), "12,345"}, {groupDigits("1e5"), "1e5"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
