@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"interleave/txnproto"
 	"interleave/txnproto/history"
@@ -28,10 +29,7 @@ func (r *recorder) Committed(c *txnproto.CommitRecord) {
 	}
 	h.Reads = appendReads(h.Reads[:0], c.Reads)
 	n := len(c.Scans)
-	for len(h.Scans) < n {
-		h.Scans = append(h.Scans[:cap(h.Scans)], history.Scan{})
-	}
-	h.Scans = h.Scans[:n]
+	h.Scans = slices.Grow(h.Scans[:0], n)[:n] // keeps the scans' own memory
 	for i := range c.Scans {
 		s, d := &c.Scans[i], &h.Scans[i]
 		d.Lo, d.Hi, d.Shard = history.Key(s.Lo), history.Key(s.Hi), history.ShardID(s.Shard)

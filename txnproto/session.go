@@ -267,8 +267,24 @@ func (s *session) reply(m *Msg) {
 	s.advance(&s.c.scratch)
 }
 
-// noteScan keeps what one shard's part of a scan saw, own writes left out.
+// noteScan keeps what one shard's part of a scan saw. Rows that the attempt has
+// written itself are no reads: the record has a gap there.
 func (s *session) noteScan(m *Msg) {
+	sc := s.newScan(s.act.Op.Key, m.Shard)
+	for i := range m.Result.Rows {
+		switch r := &m.Result.Rows[i]; {
+		case r.Own:
+			sc.Hi = r.Key
+			sc = s.newScan(r.Key+1, m.Shard)
+		case r.Version != 0:
+			sc.Seen = append(sc.Seen, ReadVersion{r.Key, r.Version})
+		}
+	}
+	sc.Hi = s.act.Op.End
+}
+
+// newScan begins a record of a scan from lo on.
+func (s *session) newScan(lo Key, shard ShardID) *ScanRecord {
 	n := len(s.scans)
 	if n < cap(s.scans) {
 		s.scans = s.scans[:n+1]
@@ -276,12 +292,8 @@ func (s *session) noteScan(m *Msg) {
 		s.scans = append(s.scans, ScanRecord{})
 	}
 	sc := &s.scans[n]
-	sc.Lo, sc.Hi, sc.Shard, sc.Seen = s.act.Op.Key, s.act.Op.End, m.Shard, sc.Seen[:0]
-	for i := range m.Result.Rows {
-		if r := &m.Result.Rows[i]; r.Version != 0 && !r.Own {
-			sc.Seen = append(sc.Seen, ReadVersion{r.Key, r.Version})
-		}
-	}
+	*sc = ScanRecord{Lo: lo, Shard: shard, Seen: sc.Seen[:0]}
+	return sc
 }
 
 // dropBranch forgets a branch that has ended at its shard.

@@ -1,0 +1,183 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"interleave/reports"
+	"interleave/sim"
+	_ "interleave/txnproto/broken"
+)
+
+// specOf makes the runs of "name=value" settings.
+func specOf(t *testing.T, settings ...string) []sim.RunSpec {
+	t.Helper()
+	s := sim.NewSpec()
+	for _, kv := range settings {
+		name, value, _ := strings.Cut(kv, "=")
+		if err := s.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs, err := s.Expand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func runOne(t *testing.T, spec sim.RunSpec) *reports.Result {
+	t.Helper()
+	res, err := sim.Run(context.Background(), spec, sim.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", spec.Command(), err)
+	}
+	return res
+}
+
+// mustBeOK fails with the command that repeats the run.
+func mustBeOK(t *testing.T, res *reports.Result) {
+	t.Helper()
+	if res.Verdict != reports.VerdictOK {
+		t.Fatalf("verdict %s: %s\nrepeat it: %s", res.Verdict, res.Why, res.Command)
+	}
+}
+
+var protocols = []string{"2pl", "to", "occ"}
+
+func TestEveryProtocolKeepsItsPromise(t *testing.T) {
+	workloads := [][]string{
+		{"workload=ycsb", "keys=100", "theta=0.9", "distribution=zipfian", "ops=6"},
+		{"workload=ycsb", "keys=50", "distribution=uniform", "ops=4", "scan=0.3", "insert=0.2", "update=0.2", "workload-param=delete=0.1", "workload-param=scan-length-max=8"},
+		{"workload=bank", "keys=30", "distribution=uniform", "workload-param=audit=0.1"},
+		{"workload=bank", "keys=30", "distribution=uniform", "workload-param=access=read"},
+	}
+	for _, protocol := range protocols {
+		for _, replication := range []string{"none", "quorum", "raft"} {
+			for i, w := range workloads {
+				t.Run(fmt.Sprintf("%s/%s/%d", protocol, replication, i), func(t *testing.T) {
+					requests := "600"
+					if replication == "raft" {
+						requests = "150"
+					}
+					spec := specOf(t, append([]string{"protocol=" + protocol, "replication=" + replication, "clients=12", "requests=" + requests, "warmup=10ms"}, w...)...)[0]
+					first := runOne(t, spec)
+					mustBeOK(t, first)
+					if first.Committed == 0 {
+						t.Fatal("nothing was committed")
+					}
+					if again := runOne(t, spec); again.Digest != first.Digest {
+						t.Errorf("digests differ: %s and %s\nrepeat it: %s", first.Digest, again.Digest, first.Command)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestBrokenProtocolsAreCaught is what makes a green checker mean something.
+func TestBrokenProtocolsAreCaught(t *testing.T) {
+	cases := []struct {
+		protocol string
+		settings []string
+	}{
+		{"broken-2pl-early-release", []string{"keys=10"}},
+		{"broken-2pl-no-read-locks", []string{"keys=10"}},
+		{"broken-2pl-no-range-locks", []string{"keys=20", "ops=4", "scan=0.4", "insert=0.4", "update=0.1", "workload-param=scan-length-max=64"}},
+		{"broken-to-no-check", []string{"keys=10"}},
+		{"broken-occ-skips-read-set", []string{"keys=10"}},
+	}
+	for _, c := range cases {
+		t.Run(c.protocol, func(t *testing.T) {
+			spec := specOf(t, append([]string{"protocol=" + c.protocol, "replication=quorum", "distribution=uniform", "clients=12", "ops=4", "requests=800"}, c.settings...)...)[0]
+			res := runOne(t, spec)
+			if res.Verdict != reports.VerdictIsolation {
+				t.Fatalf("verdict %s (%s), want isolation: the checker has missed it", res.Verdict, res.Why)
+			}
+			if len(res.Isolation.Anomalies) == 0 || len(res.Isolation.Anomalies[0].Cycle) == 0 {
+				t.Fatalf("no anomaly is explained: %+v", res.Isolation)
+			}
+		})
+	}
+}
+
+// TestQuorumIsCalibrated holds the model to the real thing: without faults the
+// median and the p99 latency agree within 5 %.
+func TestQuorumIsCalibrated(t *testing.T) {
+	latencies := map[string]reports.Latency{}
+	for _, replication := range []string{"raft", "quorum"} {
+		spec := specOf(t, "protocol=2pl", "replication="+replication, "distribution=uniform", "keys=1000000", "clients=16", "ops=4", "requests=3000")[0]
+		res := runOne(t, spec)
+		mustBeOK(t, res)
+		latencies[replication] = res.Latency
+	}
+	within := func(what string, raft, quorum int64) {
+		if math.Abs(float64(quorum-raft)) > 0.05*float64(raft) {
+			t.Errorf("%s: raft %v, quorum %v", what, time.Duration(raft), time.Duration(quorum))
+		}
+	}
+	within("p50", latencies["raft"].P50NS, latencies["quorum"].P50NS)
+	within("p99", latencies["raft"].P99NS, latencies["quorum"].P99NS)
+}
+
+// TestAloneNothingWaits checks a single client without replication against
+// arithmetic by hand: with constant times, every request takes the same.
+func TestAloneNothingWaits(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			spec := specOf(t, "protocol="+protocol, "replication=none", "distribution=zipfian", "theta=1.2", "clients=1", "shards=1", "machines=1", "replicas=1",
+				"ops=3", "read=0.5", "update=0.5", "cpu-op=constant:20us", "cpu-commit=constant:30us", "fsync=constant:500us", "disk-bandwidth=0", "requests=200", "warmup=0s")[0]
+			res := runOne(t, spec)
+			mustBeOK(t, res)
+			if res.AbortedAttempts != 0 || res.LockWaits != 0 || res.Breakdown[3] != 0 {
+				t.Errorf("alone, yet %d aborts and %d waits", res.AbortedAttempts, res.LockWaits)
+			}
+			// Three operations and a commit are served by an idle processor; whoever
+			// wrote syncs the log once.
+			perRequest := 3*20*time.Microsecond + 30*time.Microsecond
+			if got, want := time.Duration(res.Breakdown[2]), time.Duration(res.Committed)*perRequest; got != want {
+				t.Errorf("processor time %v, by hand %v", got, want)
+			}
+			if disk := time.Duration(res.Breakdown[4]); disk%(500*time.Microsecond) != 0 || disk == 0 {
+				t.Errorf("disk time %v is no multiple of a sync", disk)
+			}
+			for _, p := range []int{1, 5, 6, 7, 8, 9, 10} {
+				if res.Breakdown[p] != 0 {
+					t.Errorf("part %d of the latency is %v, want nothing", p, res.Breakdown[p])
+				}
+			}
+		})
+	}
+}
+
+func TestTwoTransfers(t *testing.T) {
+	res := runOne(t, specOf(t, "protocol=2pl", "workload=two-transfers", "replication=quorum")[0])
+	mustBeOK(t, res)
+	if res.Committed != 2 || res.Deadlocks != 1 || res.Aborts["deadlock"] != 1 {
+		t.Errorf("committed %d, deadlocks %d, aborts %v; want 2, 1 and one victim", res.Committed, res.Deadlocks, res.Aborts)
+	}
+	res = runOne(t, specOf(t, "protocol=2pl", "workload=two-transfers", "replication=quorum", "param=2pl.detect=off")[0])
+	if res.Verdict != reports.VerdictDeadlocked {
+		t.Errorf("without detection: verdict %s (%s), want deadlocked", res.Verdict, res.Why)
+	}
+}
+
+// TestSkewHurts: contention rises with theta, and no transaction gets shorter.
+func TestSkewHurts(t *testing.T) {
+	last := -1.0
+	for _, theta := range []string{"0", "0.6", "1.2"} {
+		res := runOne(t, specOf(t, "protocol=occ", "replication=quorum", "distribution=zipfian", "theta="+theta, "keys=2000", "clients=16", "ops=8", "requests=1500")[0])
+		mustBeOK(t, res)
+		if res.AbortRatio <= last {
+			t.Errorf("theta %s: abort ratio %.3f, not above %.3f", theta, res.AbortRatio, last)
+		}
+		last = res.AbortRatio
+		if res.Classes[0].OpsMean != 8 {
+			t.Errorf("theta %s: transactions of %v operations, want 8", theta, res.Classes[0].OpsMean)
+		}
+	}
+}
