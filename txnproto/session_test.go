@@ -91,8 +91,9 @@ func TestCommitRecord(t *testing.T) {
 		t.Errorf("reads %v, want %v", c.Reads, want)
 	}
 	want := []ScanRecord{
-		{0, 5, 0, []ReadVersion{{3, 3}}},
-		{0, 5, 1, []ReadVersion{{1, 1}}}, // 4 is its own, 0 was never written
+		{0, 5, 0, []ReadVersion{{3, 3}}}, // 0 was never written
+		{0, 4, 1, []ReadVersion{{1, 1}}}, // a gap at 4, its own write
+		{5, 5, 1, nil},
 		{0, 5, 2, []ReadVersion{{2, 2}}},
 	}
 	if !reflect.DeepEqual(c.Scans, want) {
