@@ -153,7 +153,6 @@ type raftShard struct {
 	leaderless event.Time // since when no leader is announced; Never when there is one
 	kicking    bool       // raft_crash.go
 	settleAt   uint64     // Settle: what every replica is to apply; 0: not known
-	settling   bool
 }
 
 var _ Replication = (*raftLogs)(nil)

@@ -101,7 +101,7 @@ func (r *raftLogs) requestArrived(arg uint64) {
 		rpc.Reader = bytes.NewReader(c.state)
 	}
 	order := vtime.OrderMatters
-	if c.kind == callAppend && rep.inst.raft.State() == raft.Follower {
+	if rep.inst.raft.State() == raft.Follower {
 		order = vtime.AnyOrder
 	}
 	rep.begin(order)
@@ -134,7 +134,7 @@ func (r *raftLogs) conclude(c *call, a raft.RPCResponse) {
 		return
 	}
 	order := vtime.OrderMatters
-	if resp, ok := a.Response.(*raft.AppendEntriesResponse); ok && c.pipe != nil && a.Error == nil && resp.Success {
+	if resp, ok := a.Response.(*raft.AppendEntriesResponse); a.Error != nil || ok && c.pipe != nil && resp.Success {
 		order = vtime.AnyOrder
 	}
 	rep.begin(order)

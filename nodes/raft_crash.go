@@ -35,6 +35,7 @@ func (r *raftLogs) Crash(node txnproto.NodeID) {
 	for _, rep := range r.onNode[node] {
 		rep.disarm()
 		rep.stop()
+		rep.shard.settleAt = 0
 		if err := rep.store.closeFile(); err != nil {
 			r.fail(err)
 		}
@@ -69,7 +70,7 @@ func (rep *replica) stop() {
 	r, inst := rep.logs, rep.inst
 	rep.inst = nil
 	inst.trans.close()
-	rep.begin(vtime.OrderMatters)
+	rep.begin(vtime.AnyOrder)
 	over := inst.raft.Shutdown()
 	rep.settle()
 	for _, c := range r.calls {
@@ -78,7 +79,7 @@ func (rep *replica) stop() {
 		}
 		r.end(c)
 		if c.pipe == nil {
-			rep.begin(vtime.OrderMatters)
+			rep.begin(vtime.AnyOrder)
 			c.finish(raft.RPCResponse{Error: errNodeDown})
 			rep.settle()
 		}
@@ -136,7 +137,7 @@ func (r *raftLogs) breakPipe(from, to *replica) {
 		first = &call{kind: callAppend, pipe: p, request: &raft.AppendEntriesRequest{}, resp: &raft.AppendEntriesResponse{}}
 		first.over.Add(1)
 	}
-	from.begin(vtime.OrderMatters)
+	from.begin(vtime.AnyOrder)
 	first.finish(raft.RPCResponse{Error: errNodeDown})
 	from.settle()
 	from.collect()
@@ -168,6 +169,7 @@ func (r *raftLogs) Restart(node txnproto.NodeID) error {
 			rep.arm(r.loop.Now())
 		}
 		rep.behind = true
+		rep.shard.settleAt = 0
 		if !rep.shard.kicking {
 			rep.shard.kicking = true
 			r.loop.After(0, r.hKick, uint64(rep.shard.id))
@@ -193,7 +195,7 @@ func (r *raftLogs) failCallsTo(rep *replica) {
 // advance moves the bubble's clock to the loop's, and takes up what the
 // instances' pauses ended in.
 func (r *raftLogs) advance() {
-	r.cfg.Bubble.AdvanceTo(r.loop.Now())
+	r.cfg.Bubble.AdvanceTo(r.loop.Now(), vtime.AnyOrder)
 	for _, rep := range r.replicas {
 		if rep.inst != nil {
 			rep.collect()
@@ -210,8 +212,10 @@ func (r *raftLogs) kick(sh *raftShard) {
 		if rep.inst == nil || !rep.behind {
 			continue
 		}
-		if rep.catchUpTo == 0 && lead != nil && lead.lead.announced {
-			rep.catchUpTo = lead.inst.raft.AppliedIndex()
+		if rep.catchUpTo == 0 && lead != nil {
+			// What it had applied when it went down, and its snapshot, may reach
+			// as far as the leader: only an entry made since shows that it hears.
+			rep.catchUpTo = lead.inst.raft.LastIndex() + 1
 		}
 		if rep == lead || rep.catchUpTo > 0 && rep.inst.raft.AppliedIndex() >= rep.catchUpTo {
 			rep.behind, rep.catchUpTo = false, 0

@@ -120,26 +120,32 @@ func (rep *replica) answered(c *call) {
 // watchState notices that the instance has become leader, or is it no more.
 func (rep *replica) watchState() {
 	l := &rep.lead
-	switch leads := rep.inst.raft.State() == raft.Leader; {
-	case leads && l.on && rep.inst.raft.CurrentTerm() == l.term:
-	case leads:
-		rep.loseLead() // it may lead again, in a later term
-		rep.takeLead()
-	default:
+	if rep.inst.raft.State() != raft.Leader {
 		rep.loseLead()
+		return
 	}
+	term := rep.inst.raft.CurrentTerm()
+	if l.on && l.term == term {
+		return
+	}
+	rep.loseLead() // it leads again, in a later term
+	if o := rep.shard.leader; o != nil && o.lead.term >= term {
+		if o.lead.term == term {
+			panic(fmt.Sprintf("nodes: at %v: %v and %v both lead in term %d", rep.logs.loop.Now(), o, rep, term))
+		}
+		// Its last vote came when another had been elected in a later term. It
+		// will hear of that, and can commit nothing.
+		return
+	}
+	rep.takeLead(term)
 }
 
 // takeLead makes the replica its shard's leader. The host hears when an entry
 // of the leader's own term is applied: then so is all that was committed before.
-func (rep *replica) takeLead() {
+func (rep *replica) takeLead(term uint64) {
 	r, sh := rep.logs, rep.shard
-	term := rep.inst.raft.CurrentTerm()
 	if o := sh.leader; o != nil {
-		if o.lead.term >= term {
-			panic(fmt.Sprintf("nodes: at %v: %v leads in term %d, %v in term %d", r.loop.Now(), rep, term, o, o.lead.term))
-		}
-		o.loseLead()
+		o.loseLead() // it has not heard yet
 	}
 	sh.leader, sh.ledSince = rep, r.loop.Now()
 	rep.lead = leading{on: true, term: term, writing: rep.lead.writing}

@@ -31,7 +31,8 @@ type raftFSM struct {
 var _ raft.BatchingFSM = (*raftFSM)(nil)
 
 // ApplyBatch implements raft.BatchingFSM.
-func (f *raftFSM) ApplyBatch(logs []*raft.Log) []any {
+func (f *raftFSM) ApplyBatch(logs []*raft.Log) (results []any) {
+	results = make([]any, len(logs)) // none: Propose does not wait for any
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.catch()
@@ -40,7 +41,7 @@ func (f *raftFSM) ApplyBatch(logs []*raft.Log) []any {
 			f.apply(l)
 		}
 	}
-	return make([]any, len(logs))
+	return results
 }
 
 // Apply implements raft.FSM.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"interleave/sim/event"
 	"interleave/sim/vtime"
 	"interleave/txnproto"
@@ -93,13 +95,7 @@ func (rep *replica) batchSynced() {
 	l.synced = append(l.synced, syncedBatch{len(l.batch), r.loop.Now(), share})
 	r.stats.Batches++
 	l.prepaid = true
-	rep.begin(vtime.OrderMatters)
-	for _, b := range l.batch {
-		// The future is not needed: the state machine says what was applied.
-		rep.inst.raft.Apply(b, 0)
-	}
-	r.cfg.Bubble.Relax()
-	rep.settle()
+	rep.apply(l.batch)
 	clear(l.batch)
 	l.batch = l.batch[:0]
 	rep.collect()
@@ -107,6 +103,30 @@ func (rep *replica) batchSynced() {
 	if l.on && !l.writing && len(l.pending) > 0 {
 		rep.startBatch()
 	}
+}
+
+// apply gives a batch to the instance as one stimulus, which must find it whole
+// to write and send it as one. A proposal more than one would find its way there
+// while others are still being made, if the loop were preempted between them. So
+// the instance's main goroutine is held meanwhile, by a message that it cannot
+// answer.
+func (rep *replica) apply(batch [][]byte) {
+	inst := rep.inst
+	held := len(batch) > 1
+	if held {
+		rep.begin(vtime.AnyOrder)
+		inst.trans.consumer <- raft.RPC{RespChan: inst.gate} // it has no command: refused
+		rep.settle()
+	}
+	rep.begin(vtime.AnyOrder)
+	for _, b := range batch {
+		// The future is not needed: the state machine says what was applied.
+		inst.raft.Apply(b, 0)
+	}
+	if held {
+		<-inst.gate
+	}
+	rep.settle()
 }
 
 // applied tells the host that the replica's instance has applied an entry.
@@ -151,7 +171,7 @@ func (rep *replica) noopApplied(index uint64) {
 		}
 		r.cfg.Host.Lead(sh.id, rep.node, l.term)
 	}
-	if sh.settling && sh.settleAt == 0 {
+	if r.settled != nil && sh.settleAt == 0 {
 		sh.settleAt = index
 		rep.proposeNoop() // carries the news that the first is committed
 	}

@@ -28,7 +28,8 @@ type instance struct {
 	raft  *raft.Raft
 	trans *transport
 	fsm   *raftFSM
-	pipes []*pipeline // the latest to each peer, by place
+	pipes []*pipeline           // the latest to each peer, by place
+	gate  chan raft.RPCResponse // unbuffered; see apply
 }
 
 // replica is one replica of a shard: its stores, and its instance while its
@@ -104,7 +105,7 @@ func (rep *replica) config() *raft.Config {
 // open starts an instance on the replica's stores; the very first writes the
 // group's configuration to them.
 func (rep *replica) open(first bool) error {
-	inst := &instance{pipes: make([]*pipeline, len(rep.shard.replicas))}
+	inst := &instance{pipes: make([]*pipeline, len(rep.shard.replicas)), gate: make(chan raft.RPCResponse)}
 	inst.trans = newTransport(rep, inst)
 	inst.fsm = &raftFSM{rep: rep, machine: rep.logs.cfg.Host.Machine(rep.shard.id, rep.node)}
 	conf := rep.config()
@@ -120,7 +121,7 @@ func (rep *replica) open(first bool) error {
 	if err := rep.store.fitTo(rep.snaps.index()); err != nil {
 		return fmt.Errorf("replica %v: %w", rep, err)
 	}
-	rep.begin(vtime.OrderMatters)
+	rep.begin(vtime.AnyOrder)
 	r, err := raft.NewRaft(conf, inst.fsm, rep.store, rep.store, rep.snaps, inst.trans)
 	rep.settle()
 	if err != nil {
@@ -131,15 +132,19 @@ func (rep *replica) open(first bool) error {
 	return nil
 }
 
-// begin starts a stimulus for the replica's instance. Which of them come out the
+// begin starts a stimulus for the replica's instance. Most of them come out the
 // same whatever order its goroutines run in:
 //
-//   - Entries reaching a follower: its main goroutine stores them and answers,
-//     and hands what is committed to the goroutine of the state machine.
+//   - A request reaching a follower: its main goroutine stores what there is to
+//     store and answers, and hands what is committed to the goroutine of the
+//     state machine. A snapshot is handed from one to the next likewise.
 //   - A follower's success in a pipeline: the goroutine that reads the answers
 //     notes it, the main one commits, the machine's applies. Nothing is sent.
-//   - Proposals, once the main goroutine finds all of them: it stores them, then
-//     tells each peer's goroutine, and what these send is put in order by take.
+//   - Proposals, of which the main goroutine finds all: it stores them, then tells
+//     each peer's goroutine, and what these send is put in order by take.
+//   - The end of a call that failed, and of the pause after it: each concerns one
+//     peer's goroutine.
+//   - The start of an instance and its end: nothing is said.
 //
 // In others, order matters. A new leader starts its peers' goroutines before it
 // stores its no-op, and the first message may carry the no-op or not; after an
@@ -230,7 +235,7 @@ func (rep *replica) takeApplied() int {
 		rep.applied(&notes[i])
 	}
 	if len(notes) > 0 && rep.logs.settled != nil {
-		rep.logs.checkSettled(rep.shard)
+		rep.logs.checkSettled()
 	}
 	return len(notes)
 }
@@ -246,7 +251,7 @@ func (rep *replica) maybeSnapshot(n int) {
 		return
 	}
 	rep.snapAfter = rep.logs.cfg.SnapshotEvery
-	rep.begin(vtime.OrderMatters)
+	rep.begin(vtime.AnyOrder)
 	f := rep.inst.raft.Snapshot()
 	rep.settle()
 	switch err := f.Error(); {

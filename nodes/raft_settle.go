@@ -15,36 +15,39 @@ func (r *raftLogs) Settle(done func()) {
 	}
 	r.settled = done
 	for i := range r.shards {
-		sh := &r.shards[i]
-		sh.settling, sh.settleAt = true, 0
-		r.loop.After(0, r.hSettle, uint64(sh.id))
+		r.shards[i].settleAt = 0
+		r.loop.After(0, r.hSettle, uint64(i))
 	}
 }
 
 // settleStep proposes a no-op while the shard has not settled.
 func (r *raftLogs) settleStep(sh *raftShard) {
-	if !sh.settling {
+	if r.settled == nil {
 		return
 	}
-	if rep := sh.leader; rep != nil && rep.lead.announced && rep.lead.idle() {
+	if rep := sh.leader; rep != nil && rep.lead.announced && rep.lead.idle() && !sh.settledNow() {
 		rep.proposeNoop()
 	}
 	r.loop.After(settleEvery, r.hSettle, uint64(sh.id))
 }
 
-// checkSettled ends Settle when every live replica has applied what it is to.
-func (r *raftLogs) checkSettled(sh *raftShard) {
-	if !sh.settling || sh.settleAt == 0 {
-		return
+// settledNow reports whether every live replica has applied what it is to.
+func (sh *raftShard) settledNow() bool {
+	if sh.settleAt == 0 || sh.leader == nil || !sh.leader.lead.announced {
+		return false
 	}
 	for _, rep := range sh.replicas {
 		if rep.inst != nil && rep.inst.raft.AppliedIndex() < sh.settleAt {
-			return
+			return false
 		}
 	}
-	sh.settling = false
+	return true
+}
+
+// checkSettled ends Settle when every shard has settled.
+func (r *raftLogs) checkSettled() {
 	for i := range r.shards {
-		if r.shards[i].settling {
+		if !r.shards[i].settledNow() {
 			return
 		}
 	}

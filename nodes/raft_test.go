@@ -1,10 +1,22 @@
 package nodes
 
 import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+
 	"interleave/sim/rng"
+	"interleave/sim/vtime"
+	"interleave/txnproto"
 )
 
 func TestRaftCommitTakesDiskNetworkDiskNetwork(t *testing.T) {
@@ -133,3 +145,168 @@ func TestRaftAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestRaftFilesCanBeRead opens the data files of a run as another program would.
+func TestRaftFilesCanBeRead(t *testing.T) {
+	sc := lan()
+	sc.dir = t.TempDir()
+	res := sc.run(t, nil)
+	files, err := os.ReadDir(sc.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != sc.shards*sc.replicas {
+		t.Errorf("%d files, want one for each of %d replicas", len(files), sc.shards*sc.replicas)
+	}
+	commits := 0
+	for _, name := range []string{"s1-n2.db", "s2-n2.db", "s3-n2.db"} {
+		commits += commitsIn(t, filepath.Join(sc.dir, name))
+	}
+	if commits != res.acked {
+		t.Errorf("the files on n2 hold %d commits, want %d", commits, res.acked)
+	}
+}
+
+// commitsIn counts the commits in a data file.
+func commitsIn(t *testing.T, path string) (n int) {
+	st, err := raftboltdb.New(raftboltdb.Options{
+		Path: path, BoltOptions: &bbolt.Options{ReadOnly: true, Timeout: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := st.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= last; i++ {
+		var l raft.Log
+		if err := st.GetLog(i, &l); err != nil {
+			t.Fatalf("%s: entry %d: %v", path, i, err)
+		}
+		var e Entry
+		if l.Type == raft.LogCommand {
+			if err := e.Decode(l.Data); err != nil {
+				t.Fatalf("%s: entry %d: %v", path, i, err)
+			}
+			if e.Kind == EntryCommit {
+				n++
+			}
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRaftAgreesWithQuorum compares commit latencies with those of the model.
+func TestRaftAgreesWithQuorum(t *testing.T) {
+	sc := lan()
+	sc.requests = 6000
+	real := sc.run(t, nil).latencies
+	sc.quorum = true
+	model := sc.run(t, nil).latencies
+	slices.Sort(real)
+	slices.Sort(model)
+	for _, q := range []float64{0.5, 0.99} {
+		r, m := real[int(q*float64(len(real)))], model[int(q*float64(len(model)))]
+		if off := float64(r-m) / float64(m); math.Abs(off) > 0.03 {
+			t.Errorf("quantile %v: %v with hashicorp/raft, %v in the model: %.1f%% off", q, r, m, 100*off)
+		}
+	}
+}
+
+// panicHost's state machines panic.
+type panicHost struct{ raftBed }
+
+type panicMachine struct{ fakeMachine }
+
+var errMachine = errors.New("machine broke its invariant")
+
+func (panicMachine) Apply(uint64, *Entry) { panic(errMachine) }
+
+func (*panicHost) Machine(txnproto.ShardID, txnproto.NodeID) StateMachine { return &panicMachine{} }
+
+func (*panicHost) Lead(txnproto.ShardID, txnproto.NodeID, uint64) {}
+
+// TestRaftMachinePanics holds that a panic of a state machine, which is on a
+// goroutine of the library, reaches the caller of the loop with its stack.
+func TestRaftMachinePanics(t *testing.T) {
+	defer func() {
+		err, _ := recover().(error)
+		if err == nil || !strings.Contains(err.Error(), errMachine.Error()) || !strings.Contains(err.Error(), "panicMachine") {
+			t.Errorf("panic %v, want the machine's and its stack", err)
+		}
+	}()
+	_, _ = vtime.Run(func(b *vtime.Bubble) error {
+		var cfg *RaftConfig
+		r, err := newTestRaft(b, func(c *RaftConfig) { c.Host = &panicHost{}; cfg = c })
+		if err != nil {
+			return err
+		}
+		if err := r.Start(); err != nil {
+			return err
+		}
+		cfg.Loop.RunUntil(1e9)
+		r.Propose(0, 0, &Entry{Kind: EntryCommit})
+		cfg.Loop.RunUntil(2e9)
+		return errors.New("the machine did not panic")
+	})
+}
+
+// TestRaftCloses closes a replication in the middle of work, with a node down
+// and calls to it under way: no goroutine may be left, or the bubble panics.
+func TestRaftCloses(t *testing.T) {
+	for _, until := range []int64{0, 1e5, 5e6, 6e6, 7e6, 3e7, 2e8} {
+		_, err := vtime.Run(func(b *vtime.Bubble) error {
+			var cfg *RaftConfig
+			r, err := newTestRaft(b, func(c *RaftConfig) { c.Host = &idleHost{}; cfg = c })
+			if err != nil {
+				return err
+			}
+			h := cfg.Host.(*idleHost)
+			h.lead = func(s txnproto.ShardID, n txnproto.NodeID) {
+				for range 100 {
+					r.Propose(s, n, &Entry{Kind: EntryCommit})
+				}
+			}
+			if err := r.Start(); err != nil {
+				return err
+			}
+			cfg.Loop.RunUntil(5e6)
+			if until > 5e6 {
+				r.Crash(1)
+				r.Crash(1) // again: nothing
+			}
+			cfg.Loop.RunUntil(5e6 + 1e6)
+			if until > 6e6 {
+				if err := r.Restart(1); err != nil {
+					return err
+				}
+				r.Crash(0)
+			}
+			if until > 7e6 {
+				cfg.Loop.RunUntil(7e6 + 1)
+			}
+			return errors.Join(r.Close(), r.Close())
+		})
+		if err != nil {
+			t.Errorf("until %d: %v", until, err)
+		}
+	}
+}
+
+// idleHost does nothing but call lead.
+type idleHost struct {
+	lead func(txnproto.ShardID, txnproto.NodeID)
+}
+
+func (*idleHost) Machine(txnproto.ShardID, txnproto.NodeID) StateMachine {
+	return &fakeMachine{txns: map[uint64]uint64{}}
+}
+func (*idleHost) Applied(Applied) {}
+func (h *idleHost) Lead(s txnproto.ShardID, n txnproto.NodeID, _ uint64) {
+	h.lead(s, n)
+}
+func (*idleHost) Lost(txnproto.ShardID, txnproto.NodeID) {}

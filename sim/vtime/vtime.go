@@ -169,16 +169,6 @@ func (b *Bubble) Begin(o Order) {
 	}
 }
 
-// Relax ends, before Settle, the part of a stimulus in which order matters: the
-// driver has woken one goroutine by several messages, all of which it should
-// find together, and from here on any order will do.
-func (b *Bubble) Relax() {
-	if b.order == OrderMatters {
-		b.watch()
-		b.order = AnyOrder
-	}
-}
-
 // Settle ends a stimulus: it returns when every goroutine of the bubble is
 // blocked on something only the driver, or the clock, can give it.
 func (b *Bubble) Settle() {
@@ -225,12 +215,12 @@ func (b *Bubble) Now() event.Time { return event.Time(time.Since(b.start)) }
 // the way, each when the goroutines woken by the one before have settled. It is
 // a stimulus of its own and settles. When the clock is at t or later it does
 // nothing.
-func (b *Bubble) AdvanceTo(t event.Time) {
+func (b *Bubble) AdvanceTo(t event.Time, o Order) {
 	d := t.Sub(b.Now())
 	if d <= 0 {
 		return
 	}
-	b.Begin(OrderMatters)
+	b.Begin(o)
 	time.Sleep(d)
 	b.Settle()
 }

@@ -62,19 +62,19 @@ func TestAdvanceToRunsTimers(t *testing.T) {
 				fired = append(fired, b.Now())
 			}
 		}()
-		b.AdvanceTo(event.Time(9_999_999))
+		b.AdvanceTo(event.Time(9_999_999), OrderMatters)
 		if len(fired) != 0 {
 			t.Errorf("fired %v before its time", fired)
 		}
-		b.AdvanceTo(event.Time(20_000_000))
+		b.AdvanceTo(event.Time(20_000_000), OrderMatters)
 		if len(fired) != 2 || fired[0] != 10_000_000 || fired[1] != 20_000_000 {
 			t.Errorf("fired at %v, want 10ms and 20ms", fired)
 		}
-		b.AdvanceTo(event.Time(5_000_000)) // back: nothing
+		b.AdvanceTo(event.Time(5_000_000), OrderMatters) // back: nothing
 		if b.Now() != 20_000_000 {
 			t.Errorf("the clock went to %v", b.Now())
 		}
-		b.AdvanceTo(event.Time(time.Second))
+		b.AdvanceTo(event.Time(time.Second), OrderMatters)
 		<-done
 		return nil
 	})
@@ -242,7 +242,6 @@ func TestAnyOrderIsNotWatched(t *testing.T) {
 			}
 			b.Begin(OrderMatters)
 			in <- 1
-			b.Relax()
 			b.Settle()
 			<-out
 			return nil
