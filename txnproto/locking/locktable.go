@@ -157,16 +157,17 @@ func (t *table) acquire(o owner, k txnproto.Key, l Lock) (requestID, bool) {
 	if r.held.covers(l) {
 		return id, true
 	}
-	l = r.held.join(l)
-	if !e.held.allowsBeside(r.held, l) {
+	old := r.held
+	l = old.join(l)
+	ok := e.held.allowsBeside(old, l)
+	if ok {
+		t.setHeld(e, r, l)
+	} else {
 		r.converts = true
 		t.enqueue(e, id, l)
-		t.noteChanged(e, id)
-		return id, false
 	}
-	t.setHeld(e, r, l)
-	t.noteChanged(e, id)
-	return id, true
+	t.noteChanged(e, id, old, l)
+	return id, ok
 }
 
 // free reports whether o would be granted l at k at once, and asks for nothing.
@@ -190,6 +191,10 @@ func (t *table) force(o owner, k txnproto.Key, l Lock) {
 	eid := t.ensure(k)
 	e := &t.entries[eid]
 	id := t.find(o, eid)
+	var old Lock
+	if id != 0 {
+		old = t.requests[id].held
+	}
 	switch {
 	case id == 0:
 		id = t.newRequest(o, eid)
@@ -212,7 +217,7 @@ func (t *table) force(o owner, k txnproto.Key, l Lock) {
 			r.want = want
 		}
 	}
-	t.noteChanged(e, id)
+	t.noteChanged(e, id, old, t.requests[id].held.join(t.requests[id].want))
 }
 
 // abandon ends the waiting of a request.
@@ -293,8 +298,9 @@ func (t *table) walk(eid entryID) {
 			if r.held == (Lock{}) {
 				t.grant(e, id, want)
 			} else {
+				old := r.held
 				t.setHeld(e, r, want)
-				t.noteChanged(e, id) // conversions do not wait for those before them
+				t.noteChanged(e, id, old, want) // conversions did not wait for this one
 			}
 			t.woken = append(t.woken, r.owner)
 		} else {
@@ -359,9 +365,11 @@ func (t *table) blockersSeen(id requestID, search uint64) bool {
 // blocker: it has converted, asks to convert, or was given a lock from elsewhere.
 // A newcomer never becomes a blocker of those who wait: they were compatible
 // with what it was granted, or waited for it as one before them.
-func (t *table) noteChanged(e *entry, id requestID) {
+//
+// The blocker went from old to l, held or asked for.
+func (t *table) noteChanged(e *entry, id requestID, old, l Lock) {
 	for q := e.queue.head; q != 0; q = t.requests[q].qnext {
-		if q != id {
+		if w := t.requests[q].want; q != id && w.compatible(old) && !w.compatible(l) {
 			t.changed = append(t.changed, q)
 		}
 	}

@@ -102,17 +102,17 @@ func (c *basic) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 
 // try runs b's operation; it is called again after each wait.
 func (c *basic) try(b *branch) txnproto.Verdict {
-	k := b.op.Key
 	switch b.op.Kind {
 	case txnproto.Read, txnproto.ReadForUpdate:
-		return c.read(b, k)
+		return c.read(b, c.items.ensure(b.op.Key))
 	case txnproto.Write, txnproto.Delete:
-		return c.write(b, k)
+		return c.write(b, c.items.ensure(b.op.Key))
 	case txnproto.Modify, txnproto.Insert:
-		if v := c.read(b, k); !v.IsGranted() {
+		id := c.items.ensure(b.op.Key)
+		if v := c.read(b, id); !v.IsGranted() {
 			return v
 		}
-		return c.write(b, k)
+		return c.write(b, id)
 	case txnproto.Scan:
 		return c.scan(b)
 	default:
@@ -122,12 +122,11 @@ func (c *basic) try(b *branch) txnproto.Verdict {
 
 var tooLate = txnproto.Abort(txnproto.TSOrder)
 
-func (c *basic) read(b *branch, k txnproto.Key) txnproto.Verdict {
-	id := c.items.ensure(k)
+func (c *basic) read(b *branch, id itemID) txnproto.Verdict {
 	if c.items.pendingOf(id, b.tx.TS) != 0 {
 		return txnproto.Granted // its own write
 	}
-	if v := c.readable(b, id, k); !v.IsGranted() {
+	if v := c.readable(b, id, b.op.Key); !v.IsGranted() {
 		return v
 	}
 	it := &c.items.all[id]
@@ -146,9 +145,8 @@ func (c *basic) readable(b *branch, id itemID, k txnproto.Key) txnproto.Verdict 
 	return txnproto.Granted
 }
 
-func (c *basic) write(b *branch, k txnproto.Key) txnproto.Verdict {
-	id := c.items.ensure(k)
-	ts := b.tx.TS
+func (c *basic) write(b *branch, id itemID) txnproto.Verdict {
+	k, ts := b.op.Key, b.tx.TS
 	if c.items.pendingOf(id, ts) != 0 {
 		if b.op.Kind == txnproto.Delete { // an earlier write left it present
 			c.items.irregular.Set(k, struct{}{})
