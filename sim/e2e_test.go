@@ -181,3 +181,25 @@ func TestSkewHurts(t *testing.T) {
 		}
 	}
 }
+
+// TestCrashesLoseNothing stops and restarts nodes under real raft: the sum is
+// conserved, the promise kept, the replicas equal, and nothing left behind.
+func TestCrashesLoseNothing(t *testing.T) {
+	plans := []string{"n1@50ms+1s", "n2@50ms+3s,n3@6s+1s", "n1@30ms+500ms,n1@4s+500ms", "n3@60ms"}
+	for i, plan := range plans {
+		for _, protocol := range protocols {
+			t.Run(fmt.Sprintf("%s/%s", protocol, plan), func(t *testing.T) {
+				spec := specOf(t, "protocol="+protocol, "workload=bank", "distribution=uniform", "keys=60", "workload-param=audit=0.05",
+					"workload-param=audit-keys=5", "clients=8", "requests=800", "warmup=10ms", "crash="+plan, fmt.Sprintf("seed=%d", i+1))[0]
+				res := runOne(t, spec)
+				mustBeOK(t, res)
+				if res.Resources.Elections == 0 {
+					t.Error("a node crashed, and nobody was elected")
+				}
+				if again := runOne(t, spec); again.Digest != res.Digest {
+					t.Errorf("digests differ: %s and %s\nrepeat it: %s", res.Digest, again.Digest, res.Command)
+				}
+			})
+		}
+	}
+}

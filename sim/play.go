@@ -65,6 +65,9 @@ func (r *run) play() (err error) {
 	hBound := r.loop.Handle("run.bound", func(uint64) { r.end(stopBound) })
 	bound := r.loop.Schedule(from.Add(r.spec.MaxVirtualTime), hBound, 0)
 	r.watch(bound)
+	if err := r.planCrashes(); err != nil {
+		return err
+	}
 	r.clients.Start()
 	r.drive(func() bool { return r.ended }, 0)
 	return r.finish()

@@ -5,6 +5,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -418,6 +419,9 @@ func (r *RunSpec) Validate() error {
 	case r.History != "" && !r.Check:
 		return fmt.Errorf("history: %s cannot be written with check=false: want check=true", r.History)
 	}
+	if _, err := r.crashes(); err != nil {
+		return err
+	}
 	if _, err := r.ProtocolParams(); err != nil {
 		return fmt.Errorf("param: %w", err)
 	}
@@ -430,18 +434,27 @@ func (r *RunSpec) Validate() error {
 func (r *RunSpec) CheckFiles() error {
 	if r.DataDir != "" {
 		if err := os.MkdirAll(r.DataDir, 0o755); err != nil {
-			return fmt.Errorf("data-dir: %s cannot be made: %w", r.DataDir, err)
+			return fmt.Errorf("data-dir: %s cannot be made: %w", r.DataDir, cause(err))
 		}
 		if err := tryWrite(r.DataDir); err != nil {
-			return fmt.Errorf("data-dir: %s cannot be written: %w", r.DataDir, err)
+			return fmt.Errorf("data-dir: %s cannot be written: %w", r.DataDir, cause(err))
 		}
 	}
 	if r.History != "" {
 		if err := tryWrite(filepath.Dir(r.History)); err != nil {
-			return fmt.Errorf("history: %s cannot be written: %w", r.History, err)
+			return fmt.Errorf("history: %s cannot be written: %w", r.History, cause(err))
 		}
 	}
 	return nil
+}
+
+// cause is what went wrong with a file, without the name that was tried.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 func tryWrite(dir string) error {

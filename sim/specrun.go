@@ -42,7 +42,8 @@ type RunSpec struct {
 	CPUOp         rng.Dist
 	CPUCommit     rng.Dist
 	Fsync         rng.Dist
-	DiskBandwidth int64 // bytes per second; 0: unlimited
+	DiskBandwidth int64  // bytes per second; 0: unlimited
+	Crash         string // plan of crashes; "": none
 
 	Retry       txnproto.RetryPolicy
 	Backoff     time.Duration

@@ -182,6 +182,10 @@ func clusterFields() []Field {
 		dist(Field{Name: "cpu-commit", Group: groupCluster, Default: "exp:20µs", Help: "processor time of a commit, prepare or decision, a distribution"}, func(r *RunSpec) *rng.Dist { return &r.CPUCommit }),
 		dist(Field{Name: "fsync", Group: groupCluster, Default: "lognormal:500µs,0.3", Help: "time of a disk sync, a distribution"}, func(r *RunSpec) *rng.Dist { return &r.Fsync }),
 		perSecond(Field{Name: "disk-bandwidth", Group: groupCluster, Default: "500MB", Help: "of a log disk, bytes per second; 0 is no limit"}, func(r *RunSpec) *int64 { return &r.DiskBandwidth }),
+		text(Field{
+			Name: "crash", Group: groupCluster,
+			Help: "stop nodes: NODE@TIME+DOWN, such as n1@300ms+2s (from when the clients begin); several separated by commas",
+		}, func(r *RunSpec) *string { return &r.Crash }),
 	}
 }
 
