@@ -73,6 +73,8 @@ var allowedImports = []struct{ file, importPath, why string }{
 	{"sim/event/", "runtime/debug", "a panic in a handler carries its stack"},
 	{"nodes/", "io", "snapshots are written and read"},
 	{"nodes/", "github.com/tidwall/btree", "the ordered store"},
+	{"txnproto/controltest/", "testing", "it runs controllers in tests and is imported by tests only"},
+	{"txnproto/controltest/", "github.com/cockroachdb/datadriven", "it runs controllers in tests and is imported by tests only"},
 	{"txnproto/", "github.com/tidwall/btree", "ordered lock tables and version maps"},
 }
 

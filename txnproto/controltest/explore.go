@@ -171,7 +171,7 @@ func (r Run) SerialOrder(programs [][]txnproto.Op) error {
 				return false
 			}
 		}
-		for k, w := range m.writer {
+		for k, w := range m.writer { // order: all must agree
 			if writer[last[k]] != w {
 				return false
 			}
