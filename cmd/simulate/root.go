@@ -180,9 +180,30 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		return badf("%s: %q is not allowed: want a value of type %s", value.GetFlag().Name, value.GetValue(), value.GetFlag().Value.Type())
+		return badf("%s: %q is not allowed: want %s", value.GetFlag().Name, value.GetValue(), allowed(value.GetFlag()))
+	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		return badf("%s: no value is given: want %s", missing.GetSpecifiedName(), allowed(missing.GetFlag()))
 	}
 	return bad(err)
+}
+
+// allowed says in words what a flag takes.
+func allowed(f *pflag.Flag) string {
+	if field, ok := f.Value.(*fieldFlag); ok {
+		return field.field.Allowed()
+	}
+	switch t := f.Value.Type(); t {
+	case "int":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	case "string":
+		return "text"
+	default:
+		return "a value of type " + t
+	}
 }
 
 func main() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -152,17 +151,9 @@ func (a *app) performAllBy(ctx context.Context, perform performer, jobs []job, p
 			}
 		})
 	}
-	ended := make(chan struct{})
-	go func() { wg.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		select {
-		case <-ended:
-		case <-time.After(grace):
-			discardUnfinished()
-		}
-	}
+	ended := make(chan error, 1)
+	go func() { wg.Wait(); ended <- nil }()
+	_ = awaitEnd(ctx, ended, grace)
 	mu.Lock()
 	defer mu.Unlock()
 	return append([]*reports.Result(nil), results...), failed

@@ -35,17 +35,43 @@ func (a *app) workerCommand() *cobra.Command {
 			}
 			enc := json.NewEncoder(a.out)
 			last := time.Now()
-			r, err := a.perform(c.Context(), j, func(done, total int64) {
+			progress := func(done, total int64) {
 				if now := time.Now(); now.Sub(last) > 100*time.Millisecond {
 					last = now
 					_ = enc.Encode(report{Done: done, Total: total})
 				}
-			})
-			if err != nil {
-				return err
 			}
-			return enc.Encode(report{Result: r})
+			ended := make(chan error, 1)
+			go func() {
+				r, err := a.perform(c.Context(), j, progress)
+				if err == nil {
+					err = enc.Encode(report{Result: r})
+				}
+				ended <- err
+			}()
+			return awaitEnd(c.Context(), ended, workerGrace)
 		},
+	}
+}
+
+// workerGrace is shorter than grace: a worker must end by itself, or its files
+// stay behind.
+const workerGrace = grace * 2 / 3
+
+// awaitEnd returns what comes from ended or, when nothing does within patience
+// of the end of ctx, removes the files that are being written.
+func awaitEnd(ctx context.Context, ended <-chan error, patience time.Duration) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		discardUnfinished()
+		return errInterrupted{"cut short"}
 	}
 }
 
