@@ -120,7 +120,7 @@ func (n *newFile) discard() {
 func discardUnfinished() {
 	unfinished.Lock()
 	defer unfinished.Unlock()
-	for name := range unfinished.files {
+	for name := range unfinished.files { // order: all are removed
 		_ = os.Remove(name)
 	}
 }

@@ -373,7 +373,7 @@ func TestInterrupt(t *testing.T) {
 func waitForFiles(t *testing.T, dir string, n int) {
 	t.Helper()
 	for range 3000 {
-		if files, err := os.ReadDir(dir); err == nil && len(files) >= n {
+		if files, err := filepath.Glob(filepath.Join(dir, ".h-*")); err == nil && len(files) >= n {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
