@@ -30,6 +30,9 @@ func NewBare(p *txnproto.Protocol, keys txnproto.Key) *Bare {
 	return h
 }
 
+// Controller returns the controller under test.
+func (h *Bare) Controller() txnproto.Controller { return h.control }
+
 // Shard returns 0.
 func (h *Bare) Shard() txnproto.ShardID { return 0 }
 

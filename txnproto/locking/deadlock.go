@@ -65,7 +65,7 @@ func (c *twoPhase) beginWait(o owner, id requestID) {
 	r := &c.table.requests[id]
 	e := &c.table.entries[r.entry]
 	s := c.host.Stats()
-	s.QueueCount++
+	s.QueueCount++ // the queue's length counts the newcomer
 	s.QueueSum += uint64(e.queue.n)
 	s.QueueMax = max(s.QueueMax, int(e.queue.n))
 	c.host.Blocked(b.tx, e.key, c.blockersOf(id))

@@ -111,6 +111,8 @@ type twoPhase struct {
 	current owner // whose Access is being answered, or nobody
 	answer  bool  // current's operation was granted after all
 
+	wokenDone, looksDone int // how far settle has got in table.woken and looks
+
 	deadlocks
 }
 
@@ -274,9 +276,9 @@ func (c *twoPhase) settle() {
 	t := c.table
 	for {
 		switch {
-		case len(t.woken) > 0:
-			o := t.woken[0]
-			t.woken = append(t.woken[:0], t.woken[1:]...)
+		case c.wokenDone < len(t.woken):
+			o := t.woken[c.wokenDone]
+			c.wokenDone++
 			c.endWait(o)
 			if !c.advance(o) {
 				continue
@@ -294,13 +296,15 @@ func (c *twoPhase) settle() {
 			if r := &t.requests[id]; r.waits() {
 				c.lookAgain(r.owner)
 			}
-		case len(c.looks) > 0:
-			o := c.looks[0]
-			c.looks = append(c.looks[:0], c.looks[1:]...)
+		case c.looksDone < len(c.looks):
+			o := c.looks[c.looksDone]
+			c.looksDone++
 			if c.waits(o) {
 				c.look(o)
 			}
 		default:
+			t.woken, c.wokenDone = t.woken[:0], 0
+			c.looks, c.looksDone = c.looks[:0], 0
 			return
 		}
 	}

@@ -29,6 +29,34 @@ func TestRandomRunsAreSerializableAndEnd(t *testing.T) {
 	}
 }
 
+// Records are kept while a branch may have to be validated against them, no longer.
+func TestRecordsArePruned(t *testing.T) {
+	h := controltest.NewBare(protocol(t), 1000)
+	txns := controltest.NewBareTxns(h, 2, 2, 0)
+	c := h.Controller().(*serial)
+	for range 1000 {
+		txns.Run()
+	}
+	if len(c.records.ring) != 16 || c.records.first != c.records.last+1 {
+		t.Fatalf("a ring of %d for records %d to %d", len(c.records.ring), c.records.first, c.records.last)
+	}
+	long := txnproto.Txn{ID: 1 << 40, Slot: 1}
+	c.Access(&long, &txnproto.Op{Kind: txnproto.Read, Key: 1001})
+	for range 100 {
+		txns.Run()
+	}
+	if kept := c.records.last + 1 - c.records.first; kept != 100 {
+		t.Fatalf("%d records are kept for a branch that began 100 ago", kept)
+	}
+	if !c.Prepare(&long).IsGranted() {
+		t.Fatal("the long transaction is not valid")
+	}
+	c.Finish(&long, txnproto.Committed)
+	if c.records.first != c.records.last+1 || c.writers.heads.Len() != 0 {
+		t.Fatalf("records %d to %d are kept for nobody", c.records.first, c.records.last)
+	}
+}
+
 func runWorld(t *testing.T, shards int, seed rng.Seed) {
 	r, err := controltest.RunWorld(controltest.WorldConfig{
 		Config: controltest.Config{
