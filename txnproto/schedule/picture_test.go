@@ -1,0 +1,127 @@
+package schedule
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestPictures reads the pictures of random schedules back: they are well-formed, all
+// they draw lies within the frame, and nodes, arrows and boxes are as many as they
+// should be.
+func TestPictures(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	for range 300 {
+		s := random(r, mix{txns: 7, items: 5, ops: 8, scans: true, updates: true, savepoints: true, begins: true, aborts: true, decorated: true})
+		c := Classify(s, Options{MaxOrders: 1})
+		g := elements(t, c.GraphSVG())
+		// An arrow is a shaft and a head; a label's backing is a box besides the frame's.
+		if g["circle"] != len(c.Graph.Txns) || g["path"] != 2*len(c.Graph.Edges) || g["rect"] != 1+len(c.Graph.Edges) {
+			t.Fatalf("%v: %d nodes and %d edges drawn as %v", s, len(c.Graph.Txns), len(c.Graph.Edges), g)
+		}
+		line := elements(t, TimelineSVG(s))
+		if line["rect"] < 1+len(s.Ops) || line["text"] < 2*len(s.Ops) {
+			t.Fatalf("%v: %d operations drawn as %v", s, len(s.Ops), line)
+		}
+		if TimelineSVG(s) != TimelineSVG(s) || c.GraphSVG() != Classify(s, Options{}).GraphSVG() {
+			t.Fatalf("%v: two pictures of it differ", s)
+		}
+	}
+}
+
+// elements counts the elements of a picture, and fails when it is not well-formed or
+// an element lies outside.
+func elements(t *testing.T, svg string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	var width, height float64
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		tok, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return count
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+		e, ok := tok.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		count[e.Name.Local]++
+		at := map[string]float64{}
+		for _, a := range e.Attr {
+			if v, err := strconv.ParseFloat(a.Value, 64); err == nil {
+				at[a.Name.Local] = v
+			}
+		}
+		if e.Name.Local == "svg" {
+			width, height = at["width"], at["height"]
+		}
+		x, y := at["x"]+at["cx"]+at["x2"], at["y"]+at["cy"]+at["y2"]
+		if !(x >= 0 && y >= 0 && x+at["width"] <= width+0.1 && y+at["height"] <= height+0.1) {
+			t.Fatalf("%v lies outside of\n%s", e, svg)
+		}
+	}
+}
+
+// TestTurn compares the power series with package math.
+func TestTurn(t *testing.T) {
+	for i := range 1001 {
+		x := float64(i)/500 - 1
+		sin, cos := turn(x)
+		if math.Abs(sin-math.Sin(2*math.Pi*x)) > 1e-8 || math.Abs(cos-math.Cos(2*math.Pi*x)) > 1e-8 {
+			t.Fatalf("turn(%v) = %v, %v; want %v, %v", x, sin, cos, math.Sin(2*math.Pi*x), math.Cos(2*math.Pi*x))
+		}
+	}
+}
+
+// TestLargest: schedules at the bounds are classified and drawn.
+func TestLargest(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	var same, mixed []Op
+	for i := range MaxOps {
+		op := Op{Kind: Write, Txn: Txn(i % MaxTxns), Item: "x"}
+		same = append(same, op)
+		op.Item = Item(fmt.Sprint("x", r.IntN(40)))
+		if r.IntN(2) == 0 {
+			op.Kind = Read
+		}
+		mixed = append(mixed, op)
+	}
+	for _, ops := range [][]Op{same, mixed} {
+		s, err := New(nil, ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Classify(s, Options{})
+		if c.Verdict(ConflictSerializable).Holds != No || c.Verdict(ViewSerializable).Holds == Yes {
+			t.Errorf("%v %v", c.Verdict(ConflictSerializable), c.Verdict(ViewSerializable))
+		}
+		elements(t, c.GraphSVG())
+		elements(t, TimelineSVG(s))
+	}
+}
+
+// TestViewSearchBound: twenty transactions without a view equivalent order are searched
+// to the end.
+func TestViewSearchBound(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("r1(x) w2(x) w2(y) r1(y) ")
+	for i := 3; i <= MaxViewTxns; i++ {
+		fmt.Fprintf(&b, "r%d(z%d) w%d(z%d) ", i, i, i, i)
+	}
+	s, err := Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := Classify(s, Options{}).Verdict(ViewSerializable); v.Holds != No {
+		t.Errorf("got %v", v)
+	}
+}

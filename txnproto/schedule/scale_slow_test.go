@@ -1,0 +1,6 @@
+//go:build slow
+
+package schedule
+
+// effort multiplies the number of random schedules.
+const effort = 20
