@@ -288,6 +288,18 @@ func (c *Cluster) atNode(i uint64) {
 	c.nodes[m.Node].receive(m)
 }
 
+// scanned is about how many rows m's shard has in the range of the scan m: as
+// many as an even spread gives it, and no more than there are.
+func (c *Cluster) scanned(m *txnproto.Msg) uint64 {
+	h := c.hosts[m.Shard]
+	if h == nil {
+		return 0
+	}
+	shards := uint64(c.cfg.Shards)
+	there := uint64(h.machine.store.initial)/shards + uint64(h.machine.store.beyond.Len())
+	return min(uint64(m.Op.End-m.Op.Key)/shards, there)
+}
+
 // service is the processor time that m costs at its node.
 func (c *Cluster) service(m *txnproto.Msg) time.Duration {
 	u := func() uint64 { return rng.Hash(m.Key, uint64(m.Kind)) }
@@ -295,7 +307,7 @@ func (c *Cluster) service(m *txnproto.Msg) time.Duration {
 	case txnproto.MsgOp:
 		d := c.cfg.CPUOp.At(u())
 		if m.Op.Kind == txnproto.Scan {
-			d += c.cfg.CPURow * time.Duration(uint64(m.Op.End-m.Op.Key)/uint64(c.cfg.Shards))
+			d += c.cfg.CPURow * time.Duration(c.scanned(m))
 		}
 		return d
 	case txnproto.MsgCommit, txnproto.MsgPrepare, txnproto.MsgDecide:
