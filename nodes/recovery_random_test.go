@@ -14,9 +14,11 @@ import (
 // or twice, everything must end, and the replicas must be equal.
 func TestTransfersSurviveCrashes(t *testing.T) {
 	var reasons [txnproto.NumReasons]int
+	audits := 0
 	for seed := range uint64(crashSeeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := runCrashes(t, seed)
+			audits += w.seen.audits
 			for i, n := range w.seen.reasons {
 				reasons[i] += n
 			}
@@ -25,6 +27,9 @@ func TestTransfersSurviveCrashes(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+	if audits < 100 {
+		t.Errorf("%d audits have committed", audits)
+	}
 	if reasons[txnproto.LeaderChange] == 0 || reasons[txnproto.RPCTimeout] == 0 {
 		t.Errorf("no attempt was hurt by a crash: %v", reasons)
 	}
@@ -32,7 +37,11 @@ func TestTransfersSurviveCrashes(t *testing.T) {
 
 func runCrashes(t *testing.T, seed uint64) *world {
 	p := guard(&txnproto.Protocol{Name: "test-2pl", New: newTestLocks, DropReadOnly: seed%2 == 0}, t.Errorf)
-	w := newWorld(t, setup{seed: seed, scripted: true, protocol: p})
+	s := setup{seed: seed, scripted: true, protocol: p}
+	if seed%4 == 3 {
+		s.accounts, s.audits, s.clients.Clients = 15, 8, 6
+	}
+	w := newWorld(t, s)
 	chaos := rng.Seed(seed).Stream("test/chaos")
 	w.script.survives = func(txnproto.ShardID, *Entry) bool { return chaos.Uint64n(2) == 0 }
 	w.bank.think = time.Duration(chaos.Uint64n(3)) * time.Millisecond

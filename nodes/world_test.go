@@ -32,6 +32,7 @@ type setup struct {
 	replicas int
 	machines int
 	accounts int
+	audits   uint64 // one request in this many is an audit
 	scripted bool
 	protocol *txnproto.Protocol
 	workload txnproto.Workload
@@ -49,7 +50,8 @@ func newWorld(tb testing.TB, s setup) *world {
 	s.defaults()
 	w := &world{tb: tb, loop: event.New(), seen: newLedger(tb)}
 	if s.workload == nil {
-		w.bank = &bank{accounts: uint64(s.accounts)}
+		w.bank = &bank{accounts: uint64(s.accounts), audits: s.audits, sums: map[txnproto.ClientID]txnproto.Value{}}
+		w.seen.bank = w.bank
 		s.workload = w.bank
 	}
 	seed := rng.Seed(s.seed)
@@ -174,7 +176,9 @@ type ledger struct {
 	writers   map[txnproto.Key][]txnproto.TxnID // by version - 1
 	reasons   [txnproto.NumReasons]int
 	attempts  int
-	light     bool // count only: for measuring
+	audits    int   // committed
+	bank      *bank // whose audits are checked; nil: no bank
+	light     bool  // count only: for measuring
 	onAttempt func(*txnproto.AttemptRecord)
 	onRequest func(*txnproto.RequestRecord)
 	ended     int
@@ -230,6 +234,12 @@ func (l *ledger) Committed(c *txnproto.CommitRecord) {
 		l.tb.Errorf("request %d committed as %v and as %v", c.Request, other, c.Txn)
 	}
 	l.byRequest[c.Request] = c.Txn
+	if l.bank != nil && c.Class == classAudit {
+		l.audits++
+		if sum := l.bank.sums[c.Client]; sum != l.bank.total() {
+			l.tb.Errorf("the audit %v has read balances that sum to %d, want %d", c.Txn, sum, l.bank.total())
+		}
+	}
 	l.committed[c.Txn] = c.Wrote
 }
 
@@ -264,20 +274,28 @@ func (l *ledger) check() {
 	}
 }
 
-// bank is transfers between accounts of 1000 each, in key order of drawing.
+// bank is transfers between accounts of 1000 each and, now and then, an audit
+// that reads them all.
 type bank struct {
 	accounts uint64
 	think    time.Duration
-	oneShard uint64 // > 0: both accounts of a transfer are equal modulo this
+	audits   uint64                               // one request in this many is an audit; 0: none
+	sums     map[txnproto.ClientID]txnproto.Value // what a client's audit has read, when it asks to commit
 }
 
-func (b *bank) Classes() []string                   { return []string{"transfer"} }
+const (
+	classTransfer txnproto.ClassID = iota
+	classAudit
+)
+
+func (b *bank) Classes() []string                   { return []string{"transfer", "audit"} }
 func (b *bank) InitialKeys() uint64                 { return b.accounts }
 func (b *bank) Initial(txnproto.Key) txnproto.Value { return 1000 }
 func (b *bank) ValueBytes() int                     { return 100 }
+func (b *bank) total() txnproto.Value               { return txnproto.Value(1000 * b.accounts) }
 
-func (b *bank) Generator(seed rng.Seed, name string, _ txnproto.ClientID) txnproto.Generator {
-	return &bankGen{b, seed.Stream(name)}
+func (b *bank) Generator(seed rng.Seed, name string, c txnproto.ClientID) txnproto.Generator {
+	return &bankGen{b, c, seed.Stream(name)}
 }
 
 func (b *bank) Check(v txnproto.View) error {
@@ -285,54 +303,62 @@ func (b *bank) Check(v txnproto.View) error {
 	for k := range b.accounts {
 		sum += v.Get(txnproto.Key(k)).Value
 	}
-	if want := txnproto.Value(1000 * b.accounts); sum != want {
-		return fmt.Errorf("the balances sum to %d, want %d", sum, want)
+	if sum != b.total() {
+		return fmt.Errorf("the balances sum to %d, want %d", sum, b.total())
 	}
 	return nil
 }
 
 type bankGen struct {
-	b *bank
-	s *rng.Stream
+	b      *bank
+	client txnproto.ClientID
+	s      *rng.Stream
 }
 
 func (g *bankGen) Next(old txnproto.Program) txnproto.Program {
 	p, _ := old.(*transfer)
 	if p == nil {
-		p = &transfer{}
+		p = &transfer{b: g.b, client: g.client}
 	}
 	n := g.b.accounts
 	p.from = txnproto.Key(g.s.Uint64n(n))
 	p.to = txnproto.Key((uint64(p.from) + 1 + g.s.Uint64n(n-1)) % n)
-	if m := g.b.oneShard; m > 0 {
-		p.to = txnproto.Key((uint64(p.from) + m) % n)
-	}
 	p.amount = txnproto.Value(1 + g.s.Uint64n(50))
-	p.think = g.b.think
+	p.class = classTransfer
+	if g.b.audits > 0 && g.s.Uint64n(g.b.audits) == 0 {
+		p.class = classAudit
+	}
 	return p
 }
 
-// transfer moves an amount from one account to another by two Modify steps.
+// transfer moves an amount from one account to another by two Modify steps, or
+// reads all accounts.
 type transfer struct {
+	b        *bank
+	client   txnproto.ClientID
+	class    txnproto.ClassID
 	from, to txnproto.Key
 	amount   txnproto.Value
-	think    time.Duration
 	step     int
+	sum      txnproto.Value
 }
 
-func (t *transfer) Class() txnproto.ClassID { return 0 }
+func (t *transfer) Class() txnproto.ClassID { return t.class }
 
-func (t *transfer) Start(int, bool) { t.step = 0 }
+func (t *transfer) Start(int, bool) { t.step, t.sum = 0, 0 }
 
-func (t *transfer) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step {
+func (t *transfer) Next(last *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	t.step++
+	if t.class == classAudit {
+		return t.audit(last, a)
+	}
 	switch t.step {
 	case 1:
 		a.Op = txnproto.Op{Kind: txnproto.Modify, Key: t.from, Value: -t.amount}
 		return txnproto.StepOp
 	case 2:
-		if t.think > 0 {
-			a.Think = t.think
+		if t.b.think > 0 {
+			a.Think = t.b.think
 			return txnproto.StepThink
 		}
 		t.step++
@@ -343,4 +369,16 @@ func (t *transfer) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	default:
 		return txnproto.StepCommit
 	}
+}
+
+func (t *transfer) audit(last *txnproto.Result, a *txnproto.Action) txnproto.Step {
+	if last != nil {
+		t.sum += last.Row.Value
+	}
+	if uint64(t.step) > t.b.accounts {
+		t.b.sums[t.client] = t.sum
+		return txnproto.StepCommit
+	}
+	a.Op = txnproto.Op{Kind: txnproto.Read, Key: txnproto.Key(t.step - 1)}
+	return txnproto.StepOp
 }
