@@ -65,15 +65,28 @@ func (s *batches) commit(t event.Time, latency time.Duration) {
 	b.latency += latency
 }
 
-// confidence returns the intervals of the window that ends at now. The last,
-// partial batch is left out.
-func (s *batches) confidence(now event.Time) Confidence {
-	full := min(int(int64(now.Sub(s.start))/int64(s.length)), maxBatches)
-	c := Confidence{Batches: full, BatchNS: int64(s.length)}
+// confidence returns the intervals of the window that ends at now. Batches are
+// merged while they hold too few commits; the last, partial one is left out. s is
+// a copy.
+func (s batches) confidence(now event.Time) Confidence {
+	var full int
 	var commits uint64
+	for {
+		full, commits = min(int(int64(now.Sub(s.start))/int64(s.length)), maxBatches), 0
+		for _, b := range s.b[:full] {
+			commits += b.commits
+		}
+		if commits >= uint64(full*minPerBatch) || full < 2*minBatches {
+			break
+		}
+		s.merge()
+	}
+	if full < minBatches || commits < uint64(full*minPerBatch) {
+		return Confidence{}
+	}
+	c := Confidence{Batches: full, BatchNS: int64(s.length)}
 	var throughput, latency, aborts sample
 	for _, b := range s.b[:full] {
-		commits += b.commits
 		throughput.add(float64(b.commits) / s.length.Seconds())
 		if b.commits > 0 {
 			latency.add(float64(b.latency) / float64(b.commits))
@@ -81,9 +94,6 @@ func (s *batches) confidence(now event.Time) Confidence {
 		if b.finished > 0 {
 			aborts.add(float64(b.aborted) / float64(b.finished))
 		}
-	}
-	if full < minBatches || commits < uint64(full*minPerBatch) {
-		return Confidence{}
 	}
 	c.Throughput, c.LatencyNS, c.AbortRatio = throughput.interval(), latency.interval(), aborts.interval()
 	return c

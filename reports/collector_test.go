@@ -295,6 +295,13 @@ func TestBatchMeans(t *testing.T) {
 	near("its half width", got.Throughput.Half, 0, 3)
 	near("latency", got.LatencyNS.Mean, 2e6, 1)
 	near("abort ratio", got.AbortRatio.Mean, 0.25, 0.01)
+	some := newTestCollector(1, "all")
+	for i := range 300 {
+		some.batches.commit(at(i)+1, ms)
+	}
+	if got := some.batches.confidence(at(300)); got.Batches < minBatches || got.Batches > 30 {
+		t.Errorf("300 commits in %d batches", got.Batches)
+	}
 	if few := newTestCollector(1, "all").batches.confidence(at(10)); few != (Confidence{}) {
 		t.Errorf("an interval from nothing: %+v", few)
 	}

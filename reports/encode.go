@@ -44,6 +44,7 @@ var csvColumns = []struct {
 	{"turned_away", func(r *Result) string { return utoa(r.TurnedAway) }},
 	{"unfinished", func(r *Result) string { return utoa(r.Unfinished) }},
 	{"throughput", func(r *Result) string { return ftoa(r.Throughput) }},
+	{"throughput_half_width", func(r *Result) string { return ftoa(r.Confidence.Throughput.Half) }},
 	{"attempts_per_s", func(r *Result) string { return ftoa(r.AttemptsPerS) }},
 	{"abort_ratio", func(r *Result) string { return ftoa(r.AbortRatio) }},
 	{"aborts_per_commit", func(r *Result) string { return ftoa(r.AbortsPerCommit) }},

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"slices"
@@ -19,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	}
 	c := newComparison(results)
 	sections := []string{
-		c.heading(), c.summary(), c.verdicts(), c.breakdown(), c.aborts(), c.classes(), c.hottest(), c.starved(),
+		c.heading(), c.summary(), c.verdicts(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.hottest(), c.starved(),
 	}
 	var b strings.Builder
 	for _, s := range sections {
@@ -206,16 +207,20 @@ func (c *comparison) grid(heads ...string) *grid {
 }
 
 func (c *comparison) summary() string {
-	g := c.grid("commits/s", "abort", "p50", "p99", "most", "starved", "fair", "isolation", "digest")
+	g := c.grid("commits/s", "±", "abort", "p50", "p99", "most", "starved", "fair", "isolation", "digest")
 	second := make([]string, len(c.labelHeads()))
-	second = append(second, "", "ratio", "latency", "latency", "attempts", "", "", "found", "")
+	second = append(second, "", "95 %", "ratio", "latency", "latency", "attempts", "", "", "found", "")
 	g.heads = append(g.heads, second)
 	for _, r := range c.results {
 		fair := "–"
 		if r.Fairness.Clients != nil {
 			fair = formatRatio(*r.Fairness.Clients)
 		}
-		cells := append(c.label(r), formatRate(r.Throughput), formatRatio(r.AbortRatio),
+		half := "–"
+		if r.Confidence.Batches > 0 {
+			half = formatRate(r.Confidence.Throughput.Half)
+		}
+		cells := append(c.label(r), formatRate(r.Throughput), half, formatRatio(r.AbortRatio),
 			formatTime(r.Latency.P50NS), formatTime(r.Latency.P99NS), formatCount(uint64(r.Attempts.Max)),
 			formatShare(r.Starved), fair, r.Isolation.Found, shortDigest(r.Digest))
 		g.add(cells...)
@@ -223,7 +228,7 @@ func (c *comparison) summary() string {
 	return g.render()
 }
 
-func shortDigest(d string) string { return d[:min(len(d), 12)] }
+func shortDigest(d string) string { return d[:min(len(d), 8)] }
 
 // verdicts explains every run that is not ok, and notes of the checker.
 func (c *comparison) verdicts() string {
@@ -343,6 +348,28 @@ func (c *comparison) classes() string {
 		}
 	}
 	return "By transaction class\n" + g.render()
+}
+
+// resources shows which station limits the run, and what a commit costs.
+func (c *comparison) resources() string {
+	if !slices.ContainsFunc(c.results, func(r *Result) bool { return len(r.Resources.Stations) > 0 }) {
+		return ""
+	}
+	g := c.grid("busiest station", "busy", "useful", "queue", "messages", "kB sent", "log entries", "batches", "syncs")
+	g.left++
+	for _, r := range c.results {
+		cells := append(c.label(r), "–", "", "", "")
+		if len(r.Resources.Stations) > 0 {
+			s := slices.MaxFunc(r.Resources.Stations, func(a, b Station) int { return cmp.Compare(a.Utilisation, b.Utilisation) })
+			cells = append(c.label(r), s.Name, formatShare(s.Utilisation), formatShare(s.Useful), digits(s.QueueMean))
+		}
+		res := &r.Resources
+		for _, n := range []uint64{res.MessageCount, res.MessageBytes / 1000, res.LogEntries, res.LogBatches, res.Fsyncs} {
+			cells = append(cells, digits(ratio(n, r.Committed)))
+		}
+		g.add(cells...)
+	}
+	return "What limits, and what a commit costs (from messages on: per committed request)\n" + g.render()
 }
 
 func (c *comparison) hottest() string {

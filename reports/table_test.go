@@ -83,6 +83,11 @@ func play(spec string, longAborts int, reason txnproto.AbortReason) *Result {
 	r := c.Finish(now, []Open{{Request: 401, Client: 3, Class: 1, Attempts: longAborts, Arrival: now - event.Time(ms), Reason: reason}})
 	r.Spec = json.RawMessage(spec)
 	r.Command = "simulate run --protocol x"
+	r.Resources = Resources{
+		Stations:     []Station{{Name: "n1 cpu", Utilisation: 0.2, Useful: 0.1}, {Name: "n2 disk", Utilisation: 0.95, Useful: 0.5, QueueMean: 1.5, QueueMax: 3}},
+		Messages:     []Traffic{{Kind: "op", Count: 8000, Bytes: 1_000_000}},
+		MessageCount: 8000, MessageBytes: 1_000_000, LogEntries: 1600, LogBatches: 700, Fsyncs: 2100,
+	}
 	r.Isolation = Isolation{Promised: "serializable", Found: "serializable", Exact: true, Transactions: 400, Anomalies: []Anomaly{}}
 	return r
 }

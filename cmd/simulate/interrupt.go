@@ -11,10 +11,13 @@ import (
 // grace is how long runs have to hand over what they have after a signal.
 const grace = 900 * time.Millisecond
 
-// interruptible returns a context that ends with the first SIGINT or SIGTERM;
-// the second one ends the process as usual.
-func interruptible() (context.Context, context.CancelFunc) {
+// interruptible returns a context that ends with the first SIGINT or SIGTERM.
+// The second one ends the process as usual, but not a worker: it hears of one
+// Ctrl-C twice, from the terminal and from its parent.
+func interruptible(args []string) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	if len(args) == 0 || args[0] != workerName {
+		context.AfterFunc(ctx, stop)
+	}
 	return ctx, stop
 }

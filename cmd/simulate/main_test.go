@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	engines := map[string]engine{"": sim.Run, "panic": panics, "slow": slow, "deaf": deaf, "drift": drifts}
-	ctx, stop := interruptible()
+	ctx, stop := interruptible(os.Args[1:])
 	defer stop()
 	a := &app{run: engines[os.Getenv(engineVariable)], in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	os.Exit(a.execute(ctx, os.Args[1:]))
@@ -246,7 +246,7 @@ func TestFormats(t *testing.T) {
 			if r.Verdict != reports.VerdictOK || r.Isolation.Found != "serializable" || r.Committed != 60 {
 				t.Errorf("%s: verdict %s, found %s, %d committed", r.Command, r.Verdict, r.Isolation.Found, r.Committed)
 			}
-			if !strings.Contains(table, r.Digest[:12]) {
+			if !strings.Contains(table, r.Digest[:8]) {
 				t.Errorf("the table lacks digest %s", r.Digest)
 			}
 		}
@@ -366,6 +366,39 @@ func TestInterrupt(t *testing.T) {
 		if err != nil || len(left) > 0 {
 			t.Errorf("%v: left behind: %v %v", c, left, err)
 		}
+	}
+}
+
+// TestWorkerOutlivesTwoSignals sends a worker what one Ctrl-C does.
+func TestWorkerOutlivesTwoSignals(t *testing.T) {
+	r, err := sim.DefaultRun("2pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	input, err := json.Marshal(job{Spec: r, History: filepath.Join(dir, "h")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"simulate", workerName}
+	cmd.Env = append(os.Environ(), engineVariable+"=slow")
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(input), &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitForFiles(t, dir, 1)
+	for range 2 {
+		// The second may come after the end.
+		_ = cmd.Process.Signal(os.Interrupt)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), `"verdict":"cut-short"`) {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }
 

@@ -207,7 +207,7 @@ func allowed(f *pflag.Flag) string {
 }
 
 func main() {
-	ctx, stop := interruptible()
+	ctx, stop := interruptible(os.Args[1:])
 	defer stop()
 	a := &app{run: sim.Run, in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	os.Exit(a.execute(ctx, os.Args[1:]))

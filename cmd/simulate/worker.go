@@ -17,6 +17,9 @@ import (
 	"interleave/reports"
 )
 
+// workerName is the subcommand of a worker process.
+const workerName = "worker"
+
 // report is a line that a worker writes: how far it is, or its result.
 type report struct {
 	Done   int64           `json:"done,omitempty"`
@@ -27,7 +30,7 @@ type report struct {
 // workerCommand reads a job from standard input and writes reports.
 func (a *app) workerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "worker", Hidden: true, Args: cobra.NoArgs,
+		Use: workerName, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var j job
 			if err := json.NewDecoder(a.in).Decode(&j); err != nil {
@@ -87,7 +90,7 @@ func (a *app) delegate(ctx context.Context, j job, progress func(done, total int
 	}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, exe)
-	cmd.Args = []string{"simulate", "worker"}
+	cmd.Args = []string{"simulate", workerName}
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.Stderr = &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
