@@ -48,6 +48,9 @@ func (h *Bare) Store() txnproto.Store { return h }
 // NewestTS returns 0.
 func (h *Bare) NewestTS() txnproto.Timestamp { return 0 }
 
+// OldestTS returns 0.
+func (h *Bare) OldestTS() txnproto.Timestamp { return 0 }
+
 // Resolve counts.
 func (h *Bare) Resolve(*txnproto.Txn, txnproto.Verdict) { h.Resolved++ }
 
@@ -76,6 +79,9 @@ func (h *Bare) Stats() *txnproto.ControlStats { return &h.stats }
 
 // Get returns row k.
 func (h *Bare) Get(k txnproto.Key) txnproto.Row { return txnproto.Row{Key: k, Exists: k < h.Keys} }
+
+// At returns row k.
+func (h *Bare) At(k txnproto.Key, _ txnproto.Version) txnproto.Row { return h.Get(k) }
 
 // NextKey returns k while it exists.
 func (h *Bare) NextKey(k txnproto.Key) (txnproto.Key, bool) { return k, k < h.Keys }

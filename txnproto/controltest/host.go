@@ -28,6 +28,20 @@ func (s *Shard) Store() txnproto.Store { return s.store }
 // NewestTS returns the newest timestamp drawn.
 func (s *Shard) NewestTS() txnproto.Timestamp { return s.d.newest }
 
+// OldestTS returns the timestamp of the oldest attempt with a branch, or the newest
+// drawn when there is none.
+func (s *Shard) OldestTS() txnproto.Timestamp {
+	oldest := s.d.newest
+	for _, sh := range s.d.Shards {
+		for _, b := range sh.slots {
+			if b != nil {
+				oldest = min(oldest, b.tx.TS)
+			}
+		}
+	}
+	return oldest
+}
+
 // Rand returns the controller's stream.
 func (s *Shard) Rand() *rng.Stream { return s.random }
 

@@ -18,6 +18,9 @@ func (s *store) Get(k txnproto.Key) txnproto.Row {
 	return r
 }
 
+// At returns the newest row: no others are kept.
+func (s *store) At(k txnproto.Key, _ txnproto.Version) txnproto.Row { return s.Get(k) }
+
 func (s *store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 	i, _ := slices.BinarySearch(s.present, k)
 	if i == len(s.present) {
