@@ -2,7 +2,7 @@
 // what they are: serial, serializable, recoverable, producible by locking or by
 // timestamps, and which anomalies they show.
 //
-//	text ──Parse──▶ Schedule ──Classify──▶ Classification ──▶ Text, JSON
+//	text ──Parse──▶ Schedule ──Classify──▶ Classification ──▶ Report, JSON
 //	                    │                        └──────────▶ GraphDOT, GraphSVG
 //	                    └───────────────────────────────────▶ TimelineSVG
 //

@@ -220,7 +220,7 @@ func crosses(z bezier, a area) bool {
 
 func (p *graphPicture) draw() string {
 	const title = "Precedence graph"
-	all := area{-60, -nodeRadius, 60, nodeRadius}
+	all := area{-88, -nodeRadius, 88, nodeRadius} // room for the heading
 	for _, a := range p.taken {
 		all = all.union(a)
 	}

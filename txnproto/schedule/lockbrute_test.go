@@ -174,11 +174,22 @@ func TestLocksBruteForce(t *testing.T) {
 func TestInclusions(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	implied := []struct{ if_, then Class }{
-		{Serial, ConflictSerializable}, {ConflictSerializable, ViewSerializable}, {ViewSerializable, FinalStateSerializable},
-		{Rigorous, Strict}, {Strict, Cascadeless}, {Cascadeless, Recoverable}, {Rigorous, CommitOrdered},
-		{RigorousTwoPhaseLocking, StrictTwoPhaseLocking}, {StrictTwoPhaseLocking, TwoPhaseLocking}, {TwoPhaseLocking, ConflictSerializable},
-		{StrictTwoPhaseLocking, Strict}, {Rigorous, RigorousTwoPhaseLocking}, {RigorousTwoPhaseLocking, Rigorous},
-		{TimestampOrdering, ConflictSerializable}, {TimestampOrdering, ThomasWriteRule}, {CommitOrdered, ConflictSerializable},
+		{Serial, ConflictSerializable},
+		{ConflictSerializable, ViewSerializable},
+		{ViewSerializable, FinalStateSerializable},
+		{Rigorous, Strict},
+		{Strict, Cascadeless},
+		{Cascadeless, Recoverable},
+		{Rigorous, CommitOrdered},
+		{RigorousTwoPhaseLocking, StrictTwoPhaseLocking},
+		{StrictTwoPhaseLocking, TwoPhaseLocking},
+		{TwoPhaseLocking, ConflictSerializable},
+		{StrictTwoPhaseLocking, Strict},
+		{Rigorous, RigorousTwoPhaseLocking},
+		{RigorousTwoPhaseLocking, Rigorous},
+		{TimestampOrdering, ConflictSerializable},
+		{TimestampOrdering, ThomasWriteRule},
+		{CommitOrdered, ConflictSerializable},
 	}
 	seen := make([]int, len(implied))
 	for range 1500 * effort {

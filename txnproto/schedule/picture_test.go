@@ -20,16 +20,17 @@ func TestPictures(t *testing.T) {
 	for range 300 {
 		s := random(r, mix{txns: 7, items: 5, ops: 8, scans: true, updates: true, savepoints: true, begins: true, aborts: true, decorated: true})
 		c := Classify(s, Options{MaxOrders: 1})
-		g := elements(t, c.GraphSVG())
+		graph, lanes := c.GraphSVG(), TimelineSVG(s)
+		g := elements(t, graph)
 		// An arrow is a shaft and a head; a label's backing is a box besides the frame's.
 		if g["circle"] != len(c.Graph.Txns) || g["path"] != 2*len(c.Graph.Edges) || g["rect"] != 1+len(c.Graph.Edges) {
 			t.Fatalf("%v: %d nodes and %d edges drawn as %v", s, len(c.Graph.Txns), len(c.Graph.Edges), g)
 		}
-		line := elements(t, TimelineSVG(s))
+		line := elements(t, lanes)
 		if line["rect"] < 1+len(s.Ops) || line["text"] < 2*len(s.Ops) {
 			t.Fatalf("%v: %d operations drawn as %v", s, len(s.Ops), line)
 		}
-		if TimelineSVG(s) != TimelineSVG(s) || c.GraphSVG() != Classify(s, Options{}).GraphSVG() {
+		if again := Classify(s, Options{}); lanes != TimelineSVG(s) || graph != again.GraphSVG() {
 			t.Fatalf("%v: two pictures of it differ", s)
 		}
 	}
