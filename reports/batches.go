@@ -85,47 +85,41 @@ func (s batches) confidence(now event.Time) Confidence {
 		return Confidence{}
 	}
 	c := Confidence{Batches: full, BatchNS: int64(s.length)}
-	var throughput, latency, aborts sample
+	var throughput, latency, aborts []float64
 	for _, b := range s.b[:full] {
-		throughput.add(float64(b.commits) / s.length.Seconds())
+		throughput = append(throughput, float64(b.commits)/s.length.Seconds())
 		if b.commits > 0 {
-			latency.add(float64(b.latency) / float64(b.commits))
+			latency = append(latency, float64(b.latency)/float64(b.commits))
 		}
 		if b.finished > 0 {
-			aborts.add(float64(b.aborted) / float64(b.finished))
+			aborts = append(aborts, float64(b.aborted)/float64(b.finished))
 		}
 	}
-	c.Throughput, c.LatencyNS, c.AbortRatio = throughput.interval(), latency.interval(), aborts.interval()
+	c.Throughput, c.LatencyNS, c.AbortRatio = intervalOf(throughput), intervalOf(latency), intervalOf(aborts)
 	return c
 }
 
-// sample sums up independent values.
-type sample struct {
-	n      int
-	values [maxBatches]float64
-}
-
-func (s *sample) add(x float64) {
-	s.values[s.n] = x
-	s.n++
-}
-
-// interval returns the mean with the half width of the 95 % interval.
-func (s *sample) interval() Interval {
-	if s.n < 2 {
+// intervalOf returns the mean of independent values with the half width of its
+// 95 % interval, which takes two values or more and is 0 for fewer.
+func intervalOf(values []float64) Interval {
+	n := float64(len(values))
+	switch len(values) {
+	case 0:
 		return Interval{}
+	case 1:
+		return Interval{Mean: values[0]}
 	}
 	var sum, squares float64
-	for _, x := range s.values[:s.n] {
+	for _, x := range values {
 		sum += x
 	}
-	mean := sum / float64(s.n)
-	for _, x := range s.values[:s.n] {
+	mean := sum / n
+	for _, x := range values {
 		d := x - mean
 		squares += float64(d * d)
 	}
-	sd := math.Sqrt(squares / float64(s.n-1))
-	return Interval{Mean: mean, Half: float64(student95(s.n-1)*sd) / math.Sqrt(float64(s.n))}
+	sd := math.Sqrt(squares / (n - 1))
+	return Interval{Mean: mean, Half: float64(student95(len(values)-1)*sd) / math.Sqrt(n)}
 }
 
 // studentTable holds the 97.5 % quantiles of Student's t for 1 to 30 degrees of

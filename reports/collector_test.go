@@ -317,12 +317,8 @@ func TestStudent(t *testing.T) {
 }
 
 func TestIntervalByHand(t *testing.T) {
-	var s sample
-	for _, x := range []float64{1, 2, 3, 4} {
-		s.add(x)
-	}
 	// Deviation 1.29099, 3 degrees of freedom.
-	got := s.interval()
+	got := intervalOf([]float64{1, 2, 3, 4})
 	if got.Mean != 2.5 || math.Abs(got.Half-3.182*1.2909944487/2) > 1e-9 {
 		t.Errorf("got %+v", got)
 	}

@@ -143,6 +143,28 @@ func TestTableShowsWhatVaries(t *testing.T) {
 	}
 }
 
+func TestOverSeeds(t *testing.T) {
+	var results []*Result
+	throughput := map[string][]float64{"2pl": {100, 110, 120}, "occ": {90, 101, 109}}
+	for seed := range 3 {
+		for _, protocol := range []string{"2pl", "occ"} {
+			r := play(strings.Replace(testSpec(protocol, "uniform", ""), `"seed":1`, fmt.Sprintf(`"seed":%d`, seed), 1), 1, txnproto.Deadlock)
+			r.Throughput = throughput[protocol][seed]
+			results = append(results, r)
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteTable(&b, results); err != nil {
+		t.Fatal(err)
+	}
+	// Mean 110, deviation 10, 4.303·10/√3; differences −10, −9, −11: 4.303/√3.
+	for _, want := range []string{"3        110  24.8", "−10.0  2.48"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("want %q in\n%s", want, b.String())
+		}
+	}
+}
+
 func TestJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJSON(&b, testResults()[2:]); err != nil {
