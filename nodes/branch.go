@@ -39,8 +39,29 @@ type branch struct {
 	finishing   bool  // its finish entry is on the way to the log
 	own         bool  // this shard coordinates it
 
+	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
+
 	cpu  time.Duration // processor time spent on it here
 	disk time.Duration // disk time spent on it here
+}
+
+// undoPut is the workspace's row before a write under a savepoint.
+type undoPut struct {
+	save int // the newest savepoint when it was written
+	had  bool
+	old  txnproto.Put // if had
+}
+
+// put writes to the workspace; under a savepoint it notes what was there.
+func (b *branch) put(p txnproto.Put) {
+	if b.tx.Save > 0 {
+		u := undoPut{save: b.tx.Save}
+		if old := b.tx.Put(p.Key); old != nil {
+			u.had, u.old = true, *old
+		}
+		b.undo = append(b.undo, u)
+	}
+	b.tx.SetPut(p)
 }
 
 // killable reports whether a controller may still abort the branch.
@@ -67,7 +88,7 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 		h.branches = append(h.branches, b)
 	}
 	tx := b.tx
-	*b = branch{state: branchIdle, info: *i}
+	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0]}
 	b.tx = tx
 	b.tx.Reset()
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class

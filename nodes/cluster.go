@@ -43,8 +43,9 @@ type Config struct {
 
 	Installs InstallRecorder       // nil: none
 	Waits    txnproto.WaitObserver // nil: none
-	// NewestTS is the newest timestamp drawn so far.
-	NewestTS func() txnproto.Timestamp
+	// NewestTS is the newest timestamp drawn so far, NewTS draws one, and OldestTS
+	// is that of the oldest attempt that is running.
+	NewestTS, NewTS, OldestTS func() txnproto.Timestamp
 }
 
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
@@ -66,6 +67,8 @@ type Cluster struct {
 	control    []txnproto.ControlStats
 	controlKey uint64
 	controlSeq uint64
+	oldest     txnproto.Timestamp
+	oldestAt   event.Time
 }
 
 var (
@@ -317,6 +320,18 @@ func (c *Cluster) service(m *txnproto.Msg) time.Duration {
 	}
 }
 
+// oldestTS is Config.OldestTS, asked anew only once in a while: it looks at every
+// client, and a watermark may lag.
+func (c *Cluster) oldestTS() txnproto.Timestamp {
+	if now := c.loop.Now(); now >= c.oldestAt {
+		c.oldest = c.cfg.OldestTS()
+		c.oldestAt = now.Add(oldestEvery)
+	}
+	return c.oldest
+}
+
+const oldestEvery = time.Millisecond
+
 func (c *Cluster) waited(s txnproto.ShardID, k txnproto.Key, d time.Duration, aborted bool) {
 	if c.cfg.Waits != nil {
 		c.cfg.Waits.Waited(s, k, d, aborted)
@@ -340,7 +355,7 @@ func (c *Cluster) Release(e *Entry) { c.entries = append(c.entries, e) }
 
 // Machine implements ReplicationHost.
 func (c *Cluster) Machine(s txnproto.ShardID, n txnproto.NodeID) StateMachine {
-	m := newMachine(s, c.cfg.Placement, c.cfg.Workload)
+	m := newMachine(s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
 	c.machines[s][n] = m
 	return m
 }

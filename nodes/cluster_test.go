@@ -15,7 +15,7 @@ func TestScanService(t *testing.T) {
 	w.loop.RunUntil(event.Time(time.Millisecond))
 	store := w.cluster.hosts[1].machine.store
 	for k := range txnproto.Key(5) {
-		store.Install(&txnproto.Put{Key: 100 + 3*k})
+		store.Install(&txnproto.Put{Key: 100 + 3*k}, 0)
 	}
 	for _, c := range []struct {
 		lo, hi txnproto.Key

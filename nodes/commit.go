@@ -300,6 +300,10 @@ func (h *Host) decideCommit(co *coord) {
 		return
 	}
 	co.state = coordLogging
+	if h.c.cfg.Protocol.Versioning == txnproto.VersionByCommit {
+		co.info.CommitTS = h.c.cfg.NewTS()
+		co.own.tx.CommitTS = co.info.CommitTS
+	}
 	e := h.entry(EntryCommit, &co.info)
 	e.Puts = append(e.Puts, co.own.tx.Puts...)
 	for i := 1; i < len(co.branches); i++ {
@@ -389,6 +393,7 @@ func (h *Host) decide(m *txnproto.Msg) {
 		return
 	}
 	outcome := m.Outcome
+	b.tx.CommitTS, b.info.CommitTS = m.Tx.CommitTS, m.Tx.CommitTS
 	b.coord, b.key = m.Coord, m.Key // of the coordinator's leader of now: it waits for the answer
 	b.cpu += m.Service
 	h.c.pool.Free(m)
@@ -477,6 +482,9 @@ func (h *Host) entry(k EntryKind, i *txnproto.Info) *Entry {
 
 // propose hands e to the log, with the decisions that may be forgotten.
 func (h *Host) propose(e *Entry) {
+	if h.c.cfg.Protocol.Versioning != txnproto.VersionLatest {
+		e.Watermark = h.c.oldestTS()
+	}
 	e.Forget = append(e.Forget, h.forget...)
 	h.forget = h.forget[:0]
 	h.c.repl.Propose(h.shard, h.node.id, e)

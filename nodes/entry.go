@@ -30,6 +30,12 @@ type Entry struct {
 	Txn     txnproto.TxnID
 	TS      txnproto.Timestamp
 	FirstTS txnproto.Timestamp
+	// CommitTS is drawn at the decision, under protocols that number versions by
+	// it (EntryCommit, and EntryFinish that commits).
+	CommitTS txnproto.Timestamp
+	// Watermark is the oldest timestamp that a snapshot may still read at: older
+	// versions may go. 0: none may.
+	Watermark txnproto.Timestamp
 	// Coordinator is the shard that decides (EntryPrepare).
 	Coordinator txnproto.ShardID
 	// Participants are the other shards that wait for the decision (EntryCommit).
@@ -52,7 +58,7 @@ const putBytes = 17
 
 // Size is the entry's encoded size plus the rows' payload, in bytes.
 func (e *Entry) Size(valueBytes int) int {
-	return 66 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(putBytes+valueBytes)
+	return 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(putBytes+valueBytes)
 }
 
 // AppendTo appends the encoded entry to b. Versions are not encoded: applying
@@ -66,6 +72,8 @@ func (e *Entry) AppendTo(b []byte) []byte {
 	b = le.AppendUint64(b, uint64(e.Txn))
 	b = le.AppendUint64(b, uint64(e.TS))
 	b = le.AppendUint64(b, uint64(e.FirstTS))
+	b = le.AppendUint64(b, uint64(e.CommitTS))
+	b = le.AppendUint64(b, uint64(e.Watermark))
 	b = le.AppendUint32(b, uint32(e.Coordinator))
 	b = le.AppendUint64(b, e.Tag)
 	b = le.AppendUint32(b, uint32(len(e.Participants)))
@@ -105,6 +113,8 @@ func (e *Entry) Decode(b []byte) error {
 		Txn:         txnproto.TxnID(r.u64()),
 		TS:          txnproto.Timestamp(r.u64()),
 		FirstTS:     txnproto.Timestamp(r.u64()),
+		CommitTS:    txnproto.Timestamp(r.u64()),
+		Watermark:   txnproto.Timestamp(r.u64()),
 		Coordinator: txnproto.ShardID(r.u32()),
 		Tag:         r.u64(),
 	}

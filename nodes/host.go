@@ -61,6 +61,9 @@ func (h *Host) Now() event.Time { return h.c.loop.Now() }
 // Store implements txnproto.Host.
 func (h *Host) Store() txnproto.Store { return h.machine.store }
 
+// OldestTS implements txnproto.Host.
+func (h *Host) OldestTS() txnproto.Timestamp { return h.c.oldestTS() }
+
 // NewestTS implements txnproto.Host.
 func (h *Host) NewestTS() txnproto.Timestamp { return h.c.cfg.NewestTS() }
 
@@ -225,6 +228,13 @@ func (h *Host) op(m *txnproto.Msg) {
 	b.state = branchIdle
 	b.cpu += m.Service
 	b.waitKey = m.Op.Key
+	b.tx.Save = int(m.Save)
+	if m.Op.Kind == txnproto.RollbackTo {
+		h.rollbackTo(b, int(m.Op.Value))
+		h.answer(b, m, txnproto.Granted)
+		h.settle()
+		return
+	}
 	v := h.ctl.Access(&b.tx, &m.Op)
 	if v.IsWaiting() {
 		b.state, b.msg, b.waitSince = branchWaitingOp, m, h.Now()
@@ -267,27 +277,32 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 		return true
 	}
 	row := txnproto.Row{Key: op.Key}
+	if op.Skip {
+		row.Skipped = true
+		m.Result.Row = row
+		return true
+	}
 	if op.Kind.Reads() {
 		if own := b.tx.Put(op.Key); own != nil {
 			row.Value, row.Exists, row.Own = own.Value, !own.Deleted, true
 		} else {
-			row = h.machine.store.Get(op.Key)
+			row = h.machine.store.At(op.Key, op.Snapshot)
 		}
 	}
 	m.Result.Row = row
 	switch op.Kind {
-	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Scan:
+	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Scan, txnproto.LockShared, txnproto.LockExclusive, txnproto.RollbackTo:
 	case txnproto.Write:
-		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: op.Value})
+		b.put(txnproto.Put{Key: op.Key, Value: op.Value})
 	case txnproto.Modify:
-		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: row.Value + op.Value})
+		b.put(txnproto.Put{Key: op.Key, Value: row.Value + op.Value})
 	case txnproto.Insert:
 		if row.Exists {
 			return false
 		}
-		b.tx.SetPut(txnproto.Put{Key: op.Key, Value: op.Value})
+		b.put(txnproto.Put{Key: op.Key, Value: op.Value})
 	case txnproto.Delete:
-		b.tx.SetPut(txnproto.Put{Key: op.Key, Deleted: true})
+		b.put(txnproto.Put{Key: op.Key, Deleted: true})
 	default:
 		panic("nodes: unknown operation")
 	}
@@ -296,7 +311,7 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 
 // scan reads the committed rows of the range and lays the branch's own writes over them.
 func (h *Host) scan(b *branch, m *txnproto.Msg) {
-	rows := h.machine.store.Scan(m.Op.Key, m.Op.End, m.Result.Rows[:0])
+	rows := h.machine.store.Scan(m.Op.Key, m.Op.End, m.Op.Snapshot, m.Result.Rows[:0])
 	for i := range b.tx.Puts {
 		p := &b.tx.Puts[i]
 		if p.Key < m.Op.Key || p.Key >= m.Op.End {
@@ -319,6 +334,22 @@ func (h *Host) scan(b *branch, m *txnproto.Msg) {
 		rows[at] = own
 	}
 	m.Result.Rows = rows
+}
+
+// rollbackTo undoes what the branch did since a savepoint.
+func (h *Host) rollbackTo(b *branch, save int) {
+	for n := len(b.undo); n > 0 && b.undo[n-1].save >= save; n-- {
+		u := &b.undo[n-1]
+		if u.had {
+			b.tx.SetPut(u.old)
+		} else {
+			b.tx.DropLastPut()
+		}
+		b.undo = b.undo[:n-1]
+	}
+	if s, ok := h.ctl.(txnproto.Savepointer); ok {
+		s.RollbackTo(&b.tx, save)
+	}
 }
 
 // abort ends a branch because its client says so.

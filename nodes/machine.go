@@ -47,9 +47,9 @@ type machine struct {
 	freeDecided  []*decision
 }
 
-func newMachine(shard txnproto.ShardID, place Placement, base txnproto.Workload) *machine {
+func newMachine(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *machine {
 	return &machine{
-		store:    NewStore(shard, place, base),
+		store:    NewStore(shard, place, base, v),
 		prepared: map[txnproto.TxnID]*prepared{},
 		decided:  map[txnproto.TxnID]*decision{},
 	}
@@ -71,7 +71,7 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	switch e.Kind {
 	case EntryNoop:
 	case EntryCommit:
-		m.install(e.Puts)
+		m.install(e.Puts, e)
 		m.setLast(e.Client, lastCommit{e.Request, e.Txn})
 		if len(e.Participants) > 0 {
 			d := m.newDecision()
@@ -101,15 +101,29 @@ func (m *machine) finish(e *Entry) {
 	}
 	delete(m.prepared, e.Txn)
 	if e.Outcome == txnproto.Committed {
-		m.install(p.puts)
+		m.install(p.puts, e)
 		e.Puts = append(e.Puts, p.puts...)
 	}
 	m.freePrepared = append(m.freePrepared, p)
 }
 
-func (m *machine) install(puts []txnproto.Put) {
+// install makes puts committed rows, with the versions that e's protocol numbers them by.
+func (m *machine) install(puts []txnproto.Put, e *Entry) {
+	var v txnproto.Version
+	switch m.store.versioning {
+	case txnproto.VersionLatest:
+	case txnproto.VersionByCommit:
+		v = txnproto.Version(e.CommitTS)
+	case txnproto.VersionByBegin:
+		v = txnproto.Version(e.TS)
+	default:
+		panic("nodes: unknown versioning")
+	}
 	for i := range puts {
-		puts[i].Version = m.store.Install(&puts[i])
+		puts[i].Version = m.store.Install(&puts[i], v)
+	}
+	if v != 0 {
+		m.store.Collect(txnproto.Version(e.Watermark))
 	}
 }
 
@@ -180,11 +194,11 @@ func (m *machine) differs(o *machine) string {
 }
 
 func (e *Entry) info() txnproto.Info {
-	return txnproto.Info{ID: e.Txn, Request: e.Request, Client: e.Client, Attempt: int(e.Attempt), TS: e.TS, FirstTS: e.FirstTS}
+	return txnproto.Info{ID: e.Txn, Request: e.Request, Client: e.Client, Attempt: int(e.Attempt), TS: e.TS, FirstTS: e.FirstTS, CommitTS: e.CommitTS}
 }
 
 func (e *Entry) setInfo(i *txnproto.Info) {
-	e.Txn, e.Request, e.Client, e.Attempt, e.TS, e.FirstTS = i.ID, i.Request, i.Client, int32(i.Attempt), i.TS, i.FirstTS
+	e.Txn, e.Request, e.Client, e.Attempt, e.TS, e.FirstTS, e.CommitTS = i.ID, i.Request, i.Client, int32(i.Attempt), i.TS, i.FirstTS, i.CommitTS
 }
 
 const snapshotFormat = 1
@@ -199,9 +213,10 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 		b = le.AppendUint64(b, uint64(len(written)))
 		for i := range written {
 			r := &written[i]
-			b = appendPut(b, &txnproto.Put{Key: r.key, Value: r.value, Deleted: r.deleted})
+			b = appendPut(b, &txnproto.Put{Key: r.key, Value: r.value, Deleted: r.deleted()})
 			b = le.AppendUint32(b, r.version)
 		}
+		b = m.store.appendOld(b)
 	}
 	b = le.AppendUint64(b, uint64(len(m.prepared)))
 	for _, p := range m.inDoubt() {
@@ -248,13 +263,14 @@ func (m *machine) Restore(rd io.Reader) error {
 	if f := r.u8(); f != snapshotFormat {
 		return fmt.Errorf("nodes: snapshot of format %d, want %d", f, snapshotFormat)
 	}
-	n := newMachine(m.store.shard, m.store.place, m.store.base)
+	n := newMachine(m.store.shard, m.store.place, m.store.base, m.store.versioning)
 	n.index = r.u64()
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		p := r.put()
-		n.store.Install(&p)
+		n.store.Install(&p, 1)
 		n.store.find(p.Key).version = r.u32()
 	}
+	n.store.readOld(&r)
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		e := r.entry()
 		n.prepared[e.Txn] = &prepared{e.info(), e.Coordinator, r.u64(), e.Puts}

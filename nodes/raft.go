@@ -104,6 +104,11 @@ func (c *RaftConfig) validate() error {
 // sent; when the instance has settled, what came of it is taken up in an order
 // that depends on what it is (collect), never on which goroutine came first.
 //
+// What the host hears. The library's own entries and no-ops take an index of the
+// log and reach neither state machine nor host. A replica that is sent a
+// snapshot is not told of the entries in it, nor, after a restart, again of
+// those it applied before.
+//
 // Time. Every timer of the library is set beyond the run. Heartbeats and
 // election timeouts are events here (raft_election.go) and act by the library's
 // TimeoutNow call; votes, terms, replication, commitment, snapshots and restart

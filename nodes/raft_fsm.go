@@ -52,7 +52,7 @@ func (f *raftFSM) Apply(l *raft.Log) any {
 
 func (f *raftFSM) apply(l *raft.Log) {
 	e := new(Entry)
-	if err := e.Decode(l.Data); err != nil {
+	if err := decodeCommand(l.Data, e); err != nil {
 		panic(fmt.Sprintf("nodes: %v applies entry %d: %v", f.rep, l.Index, err))
 	}
 	// A no-op is the replication's own. Leaving it out keeps the machine's

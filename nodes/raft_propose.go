@@ -42,7 +42,7 @@ func (r *raftLogs) Propose(shard txnproto.ShardID, node txnproto.NodeID, e *Entr
 	if rep == nil || rep.node != node || !rep.lead.announced {
 		panic(fmt.Sprintf("nodes: at %v: proposal for %v at %v, which does not lead it", r.loop.Now(), shard, node))
 	}
-	rep.propose(e.AppendTo(make([]byte, 0, e.Size(0))))
+	rep.propose(encodeCommand(e))
 	if r.cfg.Release != nil {
 		r.cfg.Release(e)
 	}
@@ -51,7 +51,7 @@ func (r *raftLogs) Propose(shard txnproto.ShardID, node txnproto.NodeID, e *Entr
 // proposeNoop appends an entry that does nothing, as the way to make the
 // instance send: it carries the commit index, and calls a peer that failed.
 func (rep *replica) proposeNoop() {
-	rep.propose((&Entry{Kind: EntryNoop}).AppendTo(nil))
+	rep.propose(encodeCommand(&Entry{Kind: EntryNoop}))
 }
 
 func (rep *replica) propose(b []byte) {

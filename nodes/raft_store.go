@@ -83,11 +83,21 @@ func logBytes(l *raft.Log, valueBytes int) int {
 	return ownEntryBytes + len(l.Data)
 }
 
-// commandBytes is Entry.Size of an encoded entry.
+// commandBytes is Entry.Size of an encoded command.
 func commandBytes(b []byte, valueBytes int) int {
-	const putsAt = 58 // the number of rows, as AppendTo puts it
-	return len(b) + int(binary.LittleEndian.Uint32(b[putsAt:]))*valueBytes
+	return len(b) - commandHead + int(binary.LittleEndian.Uint32(b))*valueBytes
 }
+
+// A command is the data of a log entry: the number of rows that the Entry
+// writes, which is what its size depends on beside its encoding, and the Entry.
+const commandHead = 4
+
+func encodeCommand(e *Entry) []byte {
+	b := make([]byte, 0, commandHead+e.Size(0))
+	return e.AppendTo(binary.LittleEndian.AppendUint32(b, uint32(len(e.Puts))))
+}
+
+func decodeCommand(b []byte, e *Entry) error { return e.Decode(b[commandHead:]) }
 
 // IsMonotonic implements raft.MonotonicLogStore: a log has no gaps.
 func (s *raftStore) IsMonotonic() bool { return true }

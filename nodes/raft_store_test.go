@@ -139,7 +139,7 @@ func TestRaftCommandBytesIsEntrySize(t *testing.T) {
 		Kind: EntryCommit, Participants: []txnproto.ShardID{1, 2},
 		Puts: make([]txnproto.Put, 3), Forget: []txnproto.TxnID{7},
 	}
-	if got, want := commandBytes(e.AppendTo(nil), 100), e.Size(100); got != want {
+	if got, want := commandBytes(encodeCommand(&e), 100), e.Size(100); got != want {
 		t.Errorf("commandBytes is %d, Size %d", got, want)
 	}
 }

@@ -46,12 +46,11 @@ func TestRaftRepeats(t *testing.T) {
 	if first.acked != 1500 || first.stats.Entries != 1500 || first.stats.Elections != 0 {
 		t.Errorf("%+v", first.stats)
 	}
-	for range 3 {
+	for range 2 {
 		if again := lan().run(t, nil); again.digest != first.digest {
 			t.Errorf("digest %s, then %s", first.digest, again.digest)
 		}
 	}
-	t.Logf("%+v %v", first.stats, first.report)
 }
 
 // faulty is lan with crashes: leader, follower, leader again, two nodes at
@@ -83,17 +82,15 @@ func TestRaftLosesNothingInCrashes(t *testing.T) {
 	if res.stats.Elections == 0 || res.stats.Leaderless == 0 || res.doubtful == 0 {
 		t.Errorf("the scenario's crashes did nothing: %+v", res.stats)
 	}
-	t.Logf("acked %d doubtful %d %+v %+v end %v", res.acked, res.doubtful, res.stats, res.report, res.end)
 }
 
 func TestRaftFiveReplicasCrash(t *testing.T) {
 	sc := faulty()
-	sc.nodes, sc.replicas, sc.shards, sc.requests = 5, 5, 2, 3000
+	sc.nodes, sc.replicas, sc.shards, sc.requests = 5, 5, 2, 1500
 	res := sc.run(t, nil)
 	if res.stats.Elections == 0 {
 		t.Error("no election")
 	}
-	t.Logf("acked %d doubtful %d %+v %+v end %v", res.acked, res.doubtful, res.stats, res.report, res.end)
 }
 
 // snappy is faulty with snapshots so often that a node that was down misses
@@ -112,32 +109,31 @@ func TestRaftSnapshots(t *testing.T) {
 	if res.transfers == 0 {
 		t.Error("no node was sent a snapshot")
 	}
-	t.Logf("acked %d doubtful %d %+v %+v end %v", res.acked, res.doubtful, res.stats, res.report, res.end)
 }
 
 func TestRaftSingleReplicaCrash(t *testing.T) {
 	sc := faulty()
 	sc.replicas = 1
-	res := sc.run(t, nil)
-	t.Logf("acked %d doubtful %d %+v %+v end %v", res.acked, res.doubtful, res.stats, res.report, res.end)
+	if res := sc.run(t, nil); res.stats.Leaderless == 0 {
+		t.Error("the scenario's crashes did nothing")
+	}
 }
 
 func TestRaftFilesAndMemoryAgree(t *testing.T) {
-	for name, sc := range map[string]raftScenario{"lan": lan(), "faulty": faulty(), "snappy": snappy()} {
+	for name, sc := range map[string]raftScenario{"lan": lan(), "snappy": snappy()} {
 		memory := sc.run(t, nil)
 		sc.dir = t.TempDir()
 		files := sc.run(t, nil)
 		if memory.digest != files.digest {
 			t.Errorf("%s: digest %s in memory, %s on files", name, memory.digest, files.digest)
 		}
-		t.Logf("%s %+v", name, files.report)
 	}
 }
 
 // TestRaftAnyOrder holds the claim that most stimuli come out the same in any
 // order: with the goroutines of these running at once, the digest stays.
 func TestRaftAnyOrder(t *testing.T) {
-	for name, sc := range map[string]raftScenario{"lan": lan(), "faulty": faulty(), "snappy": snappy()} {
+	for name, sc := range map[string]raftScenario{"lan": lan(), "snappy": snappy()} {
 		plain := sc.run(t, nil)
 		sc.shuffle = true
 		if shuffled := sc.run(t, nil); shuffled.digest != plain.digest {
@@ -186,7 +182,7 @@ func commitsIn(t *testing.T, path string) (n int) {
 		}
 		var e Entry
 		if l.Type == raft.LogCommand {
-			if err := e.Decode(l.Data); err != nil {
+			if err := decodeCommand(l.Data, &e); err != nil {
 				t.Fatalf("%s: entry %d: %v", path, i, err)
 			}
 			if e.Kind == EntryCommit {
@@ -203,7 +199,7 @@ func commitsIn(t *testing.T, path string) (n int) {
 // TestRaftAgreesWithQuorum compares commit latencies with those of the model.
 func TestRaftAgreesWithQuorum(t *testing.T) {
 	sc := lan()
-	sc.requests = 6000
+	sc.requests = 3000
 	real := sc.run(t, nil).latencies
 	sc.quorum = true
 	model := sc.run(t, nil).latencies

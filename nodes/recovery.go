@@ -76,7 +76,7 @@ func (h *Host) answerInquiry(m *txnproto.Msg) {
 		h.c.pool.Free(m) // it will hear
 		return
 	case co != nil:
-		outcome = txnproto.Committed
+		outcome, m.Tx = txnproto.Committed, co.info
 	case h.machine.committed(m.Tx.Client, m.Tx.Request, m.Tx.ID):
 		outcome = txnproto.Committed
 	}

@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"fmt"
+	"math"
 	"sort"
 
 	"github.com/tidwall/btree"
@@ -14,28 +16,58 @@ type record struct {
 	key     txnproto.Key
 	value   txnproto.Value
 	version uint32 // 0: the slot is free
+	chain   uint32 // index of the older versions + 1, 0: none; the top bit says deleted
+}
+
+const deletedBit = 1 << 31
+
+func (r *record) deleted() bool { return r.chain&deletedBit != 0 }
+
+func (r *record) row() txnproto.Row {
+	return txnproto.Row{Key: r.key, Value: r.value, Version: txnproto.Version(r.version), Exists: !r.deleted()}
+}
+
+// oldVersion is a version that a newer one has superseded.
+type oldVersion struct {
+	value   txnproto.Value
+	version uint32
 	deleted bool
 }
 
+// superseded says that a version of key may go once nothing reads below by.
+type superseded struct {
+	key     txnproto.Key
+	version uint32
+	by      uint32
+}
+
 // Store is one replica's committed rows of one shard: the newest version of
-// each row and its number. Initial rows take no memory until they are written.
+// each row, its number, and, under multiversion protocols, the older versions
+// that a snapshot may still need. Initial rows take no memory until they are
+// written.
 type Store struct {
-	shard   txnproto.ShardID
-	place   Placement
-	base    txnproto.Workload
-	initial txnproto.Key // keys below are initial rows
-	slots   []record     // open addressing, linear probing; a power of two
-	mask    uint64
-	used    int
-	beyond  btree.Set[txnproto.Key] // written keys that are no initial rows, tombstones included
+	shard      txnproto.ShardID
+	place      Placement
+	base       txnproto.Workload
+	versioning txnproto.Versioning
+	initial    txnproto.Key // keys below are initial rows
+	slots      []record     // open addressing, linear probing; a power of two
+	mask       uint64
+	used       int
+	beyond     btree.Set[txnproto.Key] // written keys that are no initial rows, tombstones included
+
+	chains    [][]oldVersion // oldest first
+	garbage   []superseded   // in order of installation
+	garbageAt int            // the first not yet collected
+	old, most int            // old versions now, and at most
 }
 
 const storeMinSlots = 64
 
 // NewStore returns the shard's store in its initial state.
-func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload) *Store {
+func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
 	return &Store{
-		shard: shard, place: place, base: base, initial: txnproto.Key(base.InitialKeys()),
+		shard: shard, place: place, base: base, versioning: v, initial: txnproto.Key(base.InitialKeys()),
 		slots: make([]record, storeMinSlots), mask: storeMinSlots - 1,
 	}
 }
@@ -52,16 +84,43 @@ func (s *Store) find(k txnproto.Key) *record {
 // Get returns the newest committed row of k.
 func (s *Store) Get(k txnproto.Key) txnproto.Row {
 	if r := s.find(k); r.version != 0 {
-		return txnproto.Row{Key: k, Value: r.value, Version: txnproto.Version(r.version), Exists: !r.deleted}
+		return r.row()
 	}
+	return s.first(k)
+}
+
+// first is the row of k in the initial state.
+func (s *Store) first(k txnproto.Key) txnproto.Row {
 	if k < s.initial {
 		return txnproto.Row{Key: k, Value: s.base.Initial(k), Exists: true}
 	}
 	return txnproto.Row{Key: k}
 }
 
-// Install makes p the newest version of its row and returns the version's number.
-func (s *Store) Install(p *txnproto.Put) txnproto.Version {
+// At returns the newest row of k whose version is not above v; 0 stands for the
+// newest of all.
+func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
+	r := s.find(k)
+	switch {
+	case r.version == 0:
+		return s.first(k)
+	case v == 0 || s.versioning == txnproto.VersionLatest || txnproto.Version(r.version) <= v:
+		return r.row()
+	}
+	if i := r.chain &^ deletedBit; i != 0 {
+		chain := s.chains[i-1]
+		for j := len(chain) - 1; j >= 0; j-- {
+			if o := &chain[j]; txnproto.Version(o.version) <= v {
+				return txnproto.Row{Key: k, Value: o.value, Version: txnproto.Version(o.version), Exists: !o.deleted}
+			}
+		}
+	}
+	return s.first(k)
+}
+
+// Install makes p a committed version of its row and returns its number: v, or
+// the next one where v is 0 or the store keeps the newest only.
+func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 	r := s.find(p.Key)
 	if r.version == 0 {
 		if 4*(s.used+1) > 3*len(s.slots) {
@@ -74,9 +133,103 @@ func (s *Store) Install(p *txnproto.Put) txnproto.Version {
 			s.beyond.Insert(p.Key)
 		}
 	}
-	r.version++
-	r.value, r.deleted = p.Value, p.Deleted
-	return txnproto.Version(r.version)
+	if s.versioning == txnproto.VersionLatest {
+		r.version++
+		r.value, r.chain = p.Value, 0
+		if p.Deleted {
+			r.chain = deletedBit
+		}
+		return txnproto.Version(r.version)
+	}
+	if v == 0 || v > math.MaxUint32 {
+		panic(fmt.Sprintf("nodes: key %d gets version %d, want 1 to %d", p.Key, v, uint32(math.MaxUint32)))
+	}
+	s.installVersion(r, p, uint32(v))
+	return v
+}
+
+// installVersion adds a version to a row that keeps its older ones.
+func (s *Store) installVersion(r *record, p *txnproto.Put, v uint32) {
+	n := oldVersion{p.Value, v, p.Deleted}
+	if r.version == v {
+		panic(fmt.Sprintf("nodes: version %d of key %d is installed twice", v, p.Key))
+	}
+	if r.version != 0 && v < r.version {
+		s.insertOld(r, n) // behind newer ones: its place is by its number
+		return
+	}
+	if r.version != 0 {
+		s.garbage = append(s.garbage, superseded{r.key, r.version, v})
+		i := s.chainOf(r)
+		s.chains[i] = append(s.chains[i], oldVersion{r.value, r.version, r.deleted()})
+		s.count(1)
+	}
+	r.value, r.version = n.value, n.version
+	r.chain &^= deletedBit
+	if n.deleted {
+		r.chain |= deletedBit
+	}
+}
+
+// insertOld puts a version between older ones.
+func (s *Store) insertOld(r *record, n oldVersion) {
+	i := s.chainOf(r)
+	chain := append(s.chains[i], oldVersion{})
+	at := len(chain) - 1
+	for at > 0 && chain[at-1].version > n.version {
+		chain[at] = chain[at-1]
+		at--
+	}
+	chain[at] = n
+	s.chains[i] = chain
+	by := r.version
+	if at+1 < len(chain) {
+		by = chain[at+1].version
+	}
+	s.garbage = append(s.garbage, superseded{r.key, n.version, by})
+	s.count(1)
+}
+
+// chainOf returns the index of r's older versions.
+func (s *Store) chainOf(r *record) uint32 {
+	if i := r.chain &^ deletedBit; i != 0 {
+		return i - 1
+	}
+	s.chains = append(s.chains, nil)
+	r.chain |= uint32(len(s.chains))
+	return uint32(len(s.chains) - 1)
+}
+
+func (s *Store) count(d int) {
+	s.old += d
+	s.most = max(s.most, s.old)
+}
+
+// Collect drops the versions that no reader at watermark or later can see, in
+// the order in which they were superseded. All replicas are told the same
+// watermarks by the log.
+func (s *Store) Collect(watermark txnproto.Version) {
+	for s.garbageAt < len(s.garbage) {
+		g := s.garbage[s.garbageAt]
+		if txnproto.Version(g.by) > watermark {
+			break
+		}
+		s.garbageAt++
+		r := s.find(g.key)
+		i := r.chain&^deletedBit - 1
+		chain := s.chains[i]
+		for j := range chain {
+			if chain[j].version == g.version {
+				s.chains[i] = append(chain[:j], chain[j+1:]...)
+				s.count(-1)
+				break
+			}
+		}
+	}
+	if s.garbageAt > 1024 && 2*s.garbageAt > len(s.garbage) {
+		n := copy(s.garbage, s.garbage[s.garbageAt:])
+		s.garbage, s.garbageAt = s.garbage[:n], 0
+	}
 }
 
 func (s *Store) grow() {
@@ -97,7 +250,7 @@ func (s *Store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 		if !ok || next >= s.initial {
 			break
 		}
-		if r := s.find(next); r.version == 0 || !r.deleted {
+		if r := s.find(next); r.version == 0 || !r.deleted() {
 			return next, true
 		}
 		k = next + 1
@@ -105,7 +258,7 @@ func (s *Store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 	var found txnproto.Key
 	ok := false
 	s.beyond.Ascend(max(k, s.initial), func(b txnproto.Key) bool {
-		if s.find(b).deleted {
+		if s.find(b).deleted() {
 			return true
 		}
 		found, ok = b, true
@@ -114,23 +267,26 @@ func (s *Store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 	return found, ok
 }
 
-// Scan appends the shard's rows of [lo, hi) in key order: those present, and
-// those known to be absent by a version.
-func (s *Store) Scan(lo, hi txnproto.Key, rows []txnproto.Row) []txnproto.Row {
+// Scan appends the shard's rows of [lo, hi) in key order, as At finds them:
+// those present, and those known to be absent by a version.
+func (s *Store) Scan(lo, hi txnproto.Key, v txnproto.Version, rows []txnproto.Row) []txnproto.Row {
 	for k := lo; k < min(hi, s.initial); k++ {
 		next, ok := s.place.Next(s.shard, k)
 		if !ok || next >= min(hi, s.initial) {
 			break
 		}
 		k = next
-		rows = append(rows, s.Get(k))
+		rows = append(rows, s.At(k, v))
 	}
 	if hi > s.initial {
 		s.beyond.Ascend(max(lo, s.initial), func(b txnproto.Key) bool {
-			if b < hi {
-				rows = append(rows, s.Get(b))
+			if b >= hi {
+				return false
 			}
-			return b < hi
+			if row := s.At(b, v); row.Version != 0 {
+				rows = append(rows, row)
+			}
+			return true
 		})
 	}
 	return rows
@@ -150,15 +306,43 @@ func (s *Store) written() []record {
 
 // differs returns a key whose row is not the same in s and o.
 func (s *Store) differs(o *Store) (txnproto.Key, bool) {
-	for i := range s.slots {
-		if r := &s.slots[i]; r.version != 0 && *o.find(r.key) != *r {
-			return r.key, true
-		}
+	if k, ok := s.lacks(o); ok {
+		return k, true
 	}
+	return o.lacks(s)
+}
+
+// lacks returns a key of o's whose row is not the same in s.
+func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
 	for i := range o.slots {
-		if r := &o.slots[i]; r.version != 0 && *s.find(r.key) != *r {
+		r := &o.slots[i]
+		if r.version == 0 {
+			continue
+		}
+		mine := s.find(r.key)
+		same := mine.version == r.version && mine.value == r.value && mine.deleted() == r.deleted()
+		if !same || !sameChain(s.older(mine), o.older(r)) {
 			return r.key, true
 		}
 	}
 	return 0, false
+}
+
+func (s *Store) older(r *record) []oldVersion {
+	if i := r.chain &^ deletedBit; i != 0 {
+		return s.chains[i-1]
+	}
+	return nil
+}
+
+func sameChain(a, b []oldVersion) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -92,7 +92,7 @@ func TestStoreAgainstMap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, m := NewStore(shard, place, f), newPlainStore(shard, place, f)
+		s, m := NewStore(shard, place, f, txnproto.VersionLatest), newPlainStore(shard, place, f)
 		key := rapid.Custom(func(t *rapid.T) txnproto.Key { return txnproto.Key(rapid.Uint64Range(0, 70).Draw(t, "k")) })
 		t.Repeat(map[string]func(*rapid.T){
 			"install": func(t *rapid.T) {
@@ -104,14 +104,14 @@ func TestStoreAgainstMap(t *testing.T) {
 				if p.Deleted {
 					p.Value = 0
 				}
-				if got, want := s.Install(&p), m.install(p); got != want {
+				if got, want := s.Install(&p, 0), m.install(p); got != want {
 					t.Fatalf("Install(%+v) = %d, want %d", p, got, want)
 				}
 			},
 			"scan": func(t *rapid.T) {
 				lo, hi := key.Draw(t, "lo"), key.Draw(t, "hi")
 				got := ""
-				for _, r := range s.Scan(lo, hi, nil) {
+				for _, r := range s.Scan(lo, hi, 0, nil) {
 					got += fmt.Sprintf("%+v ", r)
 				}
 				if want := m.scan(lo, hi); got != want {
@@ -141,12 +141,12 @@ func TestStoreGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewStore(0, place, flat{1 << 40})
+	s := NewStore(0, place, flat{1 << 40}, txnproto.VersionLatest)
 	const n = 20_000
 	for round := range 2 {
 		for i := range n {
 			k := txnproto.Key(i * 7919)
-			if v := s.Install(&txnproto.Put{Key: k, Value: txnproto.Value(i)}); v != txnproto.Version(round+1) {
+			if v := s.Install(&txnproto.Put{Key: k, Value: txnproto.Value(i)}, 0); v != txnproto.Version(round+1) {
 				t.Fatalf("round %d: key %d has version %d", round, k, v)
 			}
 		}

@@ -119,6 +119,8 @@ func (r *run) assemble() error {
 		RPCTimeout: rpcTimeout,
 		Installs:   r, Waits: r.collector,
 		NewestTS: func() txnproto.Timestamp { return txnproto.Timestamp(r.clients.Txns()) },
+		NewTS:    func() txnproto.Timestamp { return r.clients.NewTS() },
+		OldestTS: func() txnproto.Timestamp { return r.clients.OldestTS() },
 	})
 	if err := r.replicate(); err != nil {
 		return err
@@ -171,6 +173,7 @@ func (r *run) makeClients(info workloads.Info) {
 	cfg := txnproto.ClientsConfig{
 		Clients: s.Clients, Think: s.Think, Rate: s.Rate, MaxOpen: s.MaxOpen, MPL: s.MPL,
 		Retry: s.RetryPolicy(), RPCTimeout: rpcTimeout, PerClient: perClient, Observer: r.collector,
+		Declares: r.protocol.Declares,
 	}
 	if s.Rate == 0 {
 		cfg.MaxOpen = 0

@@ -66,6 +66,7 @@ type ClientsConfig struct {
 	Retry      Retry
 	RPCTimeout time.Duration // how long a client waits for a node that is down
 	PerClient  int           // requests after which a client stops; 0: none
+	Declares   bool          // lock what programs declare before they run; see Protocol.Declares
 	Observer   Observer
 	Recorder   Recorder // nil: none
 }
@@ -109,6 +110,8 @@ type Clients struct {
 	attempt AttemptRecord
 	request RequestRecord
 	commit  CommitRecord
+
+	declared []Op // scratch
 }
 
 // NewClients makes the clients of workload w. Call Start to set them going.
@@ -319,6 +322,24 @@ func (c *Clients) timedOut(arg uint64) {
 	s.unanswered()
 }
 
+// NewTS draws a timestamp: newer than all drawn before.
+func (c *Clients) NewTS() Timestamp {
+	c.txns++
+	return Timestamp(c.txns)
+}
+
+// OldestTS is the timestamp of the oldest attempt that is running, or the
+// newest drawn when none is.
+func (c *Clients) OldestTS() Timestamp {
+	oldest := Timestamp(c.txns)
+	for _, s := range c.sessions {
+		if s.state == stateOp || s.state == stateThink || s.state == stateCommit {
+			oldest = min(oldest, s.tx.TS)
+		}
+	}
+	return oldest
+}
+
 // Requests is how many requests have been opened; Ended how many have ended.
 func (c *Clients) Requests() uint64 { return c.requests }
 
@@ -368,7 +389,7 @@ func (s *session) doing() string {
 	case stateAdmission:
 		return "waiting for admission"
 	case stateOp:
-		return s.act.Op.Kind.String()
+		return s.op.Kind.String()
 	case stateThink:
 		return "thinking"
 	case stateCommit:

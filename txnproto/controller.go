@@ -21,6 +21,14 @@ type Txn struct {
 	TS      Timestamp // drawn at this attempt's begin
 	FirstTS Timestamp // drawn at the request's first begin: its age over all attempts
 
+	// CommitTS is drawn when the commit is decided, under protocols whose versions
+	// are numbered by it (VersionByCommit); set before Finish with Committed.
+	CommitTS Timestamp
+
+	// Save counts the savepoints set so far: what the branch does now is undone by
+	// a rollback to any of them (their numbers are 1 to Save).
+	Save int
+
 	// Slot is the branch's dense index in this shard, reused after Finish. A
 	// controller keeps its own state per branch in a slice by Slot, and knows a
 	// newcomer by an ID that differs from the one it stored.
@@ -74,6 +82,15 @@ func (t *Txn) SetPut(p Put) {
 	}
 }
 
+// DropLastPut takes the newest row out of the workspace. Only the host calls it.
+func (t *Txn) DropLastPut() {
+	n := len(t.Puts) - 1
+	if t.idx != nil {
+		delete(t.idx, t.Puts[n].Key)
+	}
+	t.Puts = t.Puts[:n]
+}
+
 // Reset makes t an empty branch, keeping its memory. Only the host calls it.
 func (t *Txn) Reset() {
 	clear(t.idx)
@@ -113,6 +130,15 @@ type Recoverer interface {
 	Recover(tx *Txn)
 }
 
+// Savepointer is implemented by controllers that let go of something when a
+// transaction rolls back to a savepoint.
+type Savepointer interface {
+	// RollbackTo is told that tx undoes what it did under savepoint save and later
+	// ones: what was acquired while tx.Save was at least save may be released. The
+	// host has already undone the workspace.
+	RollbackTo(tx *Txn, save int)
+}
+
 // Timed is implemented by controllers that use Host.After.
 type Timed interface {
 	// Timer is called when the timer set with arg has run out.
@@ -150,6 +176,9 @@ type Host interface {
 	// NewestTS is the newest timestamp that any attempt of the run has drawn so far,
 	// 0 before the first: what a controller without memory must reckon with.
 	NewestTS() Timestamp
+	// OldestTS is the oldest timestamp that a running attempt of the run may read
+	// at: versions that only older ones would see are garbage.
+	OldestTS() Timestamp
 	// Resolve ends the Waiting of tx's operation or prepare.
 	Resolve(tx *Txn, v Verdict)
 	// Kill aborts another branch with a reason, whatever it is doing: its client is
@@ -177,6 +206,9 @@ type Store interface {
 	// NextKey returns the smallest present key >= k in this shard, and false when
 	// there is none: the key whose gap a range lock must cover.
 	NextKey(k Key) (Key, bool)
+	// At returns the newest row of k whose version is not above v. It differs from
+	// Get under protocols that keep versions only.
+	At(k Key, v Version) Row
 }
 
 // ControlStats are a controller's counters, summed over shards in the report.

@@ -50,6 +50,8 @@ type Info struct {
 	Hits    int
 	TS      Timestamp
 	FirstTS Timestamp
+	// CommitTS is drawn when the commit is decided; see Txn.CommitTS.
+	CommitTS Timestamp
 }
 
 // Branch is one shard's share in an attempt, as its client knows it.
@@ -75,6 +77,7 @@ type Msg struct {
 	Tx     Info
 	Op     Op
 	OpSeq  int32
+	Save   int32  // savepoints set so far
 	Key    uint64 // what the message is: its latency and service time are drawn from it
 	Result Result
 	Reason AbortReason

@@ -1,5 +1,7 @@
 package txnproto
 
+import "time"
+
 // OpKind is what an operation does.
 type OpKind uint8
 
@@ -12,10 +14,15 @@ const (
 	Insert                      // add one row; aborts with Constraint when it is present
 	Delete                      // remove one row
 	Scan                        // read every row with Key <= key < End
+	LockShared                  // lock one row that the transaction will read; see Protocol.Declares
+	LockExclusive               // lock one row that the transaction will write
+	RollbackTo                  // undo what the branch did since savepoint Op.Value; never refused
 	NumOpKinds
 )
 
-var opNames = [NumOpKinds]string{"read", "read-for-update", "update", "rmw", "insert", "delete", "scan"}
+var opNames = [NumOpKinds]string{
+	"read", "read-for-update", "update", "rmw", "insert", "delete", "scan", "lock-shared", "lock-exclusive", "rollback-to",
+}
 
 // String returns the operation's name in reports.
 func (k OpKind) String() string { return opNames[k] }
@@ -25,7 +32,7 @@ func (k OpKind) Reads() bool {
 	switch k {
 	case Read, ReadForUpdate, Modify, Insert, Scan:
 		return true
-	case Write, Delete:
+	case Write, Delete, LockShared, LockExclusive, RollbackTo:
 		return false
 	default:
 		panic("txnproto: unknown operation")
@@ -37,7 +44,7 @@ func (k OpKind) Writes() bool {
 	switch k {
 	case Write, Modify, Insert, Delete:
 		return true
-	case Read, ReadForUpdate, Scan:
+	case Read, ReadForUpdate, Scan, LockShared, LockExclusive, RollbackTo:
 		return false
 	default:
 		panic("txnproto: unknown operation")
@@ -51,7 +58,29 @@ type Op struct {
 	Key   Key
 	End   Key   // Scan: the first key not covered
 	Value Value // Write, Insert: the new value; Modify: what is added
+
+	// Wait says what to do where the operation would have to wait; Timeout, when
+	// not 0, bounds the wait (the attempt then aborts with LockTimeout).
+	Wait    WaitMode
+	Timeout time.Duration
+
+	// Snapshot is set by a multiversion controller that grants a read: the host
+	// reads the newest version not above it. 0: the newest committed.
+	Snapshot Version
+	// Skip is set by a controller that grants an operation with WaitSkip on a row
+	// it cannot have: the host leaves the row out.
+	Skip bool
 }
+
+// WaitMode is what an operation does about a row it cannot have at once.
+type WaitMode uint8
+
+// The modes, with SQL's words for them.
+const (
+	WaitBlock WaitMode = iota // wait
+	WaitNot                   // NOWAIT: abort with CannotLock
+	WaitSkip                  // SKIP LOCKED: go on without the row
+)
 
 // Row is one row as an operation found it.
 type Row struct {
@@ -60,6 +89,7 @@ type Row struct {
 	Version Version
 	Exists  bool // false: never inserted, or deleted
 	Own     bool // the transaction's own uncommitted write
+	Skipped bool // left out by WaitSkip: nothing is known about it
 }
 
 // Result is what an operation found.

@@ -11,16 +11,20 @@ type Step uint8
 
 // The steps.
 const (
-	StepOp       Step = iota // run the operation
-	StepThink                // pause inside the transaction
-	StepCommit               // end it
-	StepRollback             // end it without effect: its own logic said no
+	StepOp         Step = iota // run the operation
+	StepThink                  // pause inside the transaction
+	StepCommit                 // end it
+	StepRollback               // end it without effect: its own logic said no
+	StepSavepoint              // set savepoint Action.Savepoint
+	StepRollbackTo             // undo what was done since it; the savepoint stays
 )
 
 // Action is a program's next step, filled in by Program.Next.
 type Action struct {
 	Op    Op            // for StepOp
 	Think time.Duration // for StepThink
+	// Savepoint names a savepoint, for StepSavepoint (a name used again moves) and StepRollbackTo.
+	Savepoint int
 }
 
 // Program is the logic of one request, a state machine that the session drives:
@@ -39,6 +43,14 @@ type Program interface {
 	// Next is told what the last operation found (nil at the start and after a
 	// think) and fills in the next action.
 	Next(last *Result, a *Action) Step
+}
+
+// Declarer is implemented by programs that know beforehand what they will
+// access. Some protocols need that: see Protocol.Declares.
+type Declarer interface {
+	// Declare appends the operations of the attempt that Start began, in any
+	// order; Value is not looked at. A program may declare more than it does.
+	Declare(ops []Op) []Op
 }
 
 // Generator makes requests one after another: a client's, or those of an

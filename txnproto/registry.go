@@ -201,9 +201,26 @@ type Protocol struct {
 	// it has prepared. Without it the branch stays until the decision.
 	DropReadOnly bool
 
+	// Versioning says how versions are numbered and whether old ones are kept.
+	Versioning Versioning
+
+	// Declares makes the session lock what a program declares, in key order, with
+	// LockShared and LockExclusive, before its first operation.
+	Declares bool
+
 	// New makes the controller of one shard.
 	New func(h Host, p Params) Controller
 }
+
+// Versioning is how a protocol's store numbers and keeps versions.
+type Versioning uint8
+
+// The ways.
+const (
+	VersionLatest   Versioning = iota // 1, 2, 3 … by order of installation; only the newest is kept
+	VersionByCommit                   // by CommitTS; old versions are kept while a snapshot may need them
+	VersionByBegin                    // by TS of the writer; likewise
+)
 
 var protocols []*Protocol
 

@@ -54,12 +54,17 @@ type session struct {
 	opsDone  int
 	wrote    int32 // rows, known at commit
 	act      Action
+	op       Op // under way: the program's, or what the session does on its own
+	phase    opPhase
+	declared []declaredOp
+	stepAt   int // next of declared, or of branches when rolling back
+	saves    []savepoint
+	saveSeq  int32
 	opShard  ShardID // shard of the operation under way
 	sentAt   event.Time
 	arriveAt event.Time // when the message under way reaches its node
 	waitNode NodeID     // the node an answer is due from, -1 when none
 	scanRows []Row      // rows of a scan's shards so far
-	scanning bool
 	timer    event.Timer
 	lastOK   event.Time // when the client's last commit was, for longest_wait
 }
@@ -100,7 +105,13 @@ func (s *session) startAttempt() {
 	s.opSeq = 0
 	s.opsDone = 0
 	s.wrote = 0
+	s.phase = phaseProgram
+	s.saves, s.saveSeq = s.saves[:0], 0
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
+	if s.c.cfg.Declares {
+		s.lockDeclared()
+		return
+	}
 	s.advance(nil)
 }
 
@@ -108,16 +119,15 @@ func (s *session) startAttempt() {
 func (s *session) advance(last *Result) {
 	switch step := s.prog.Next(last, &s.act); step {
 	case StepOp:
-		if s.act.Op.Kind == Scan {
-			s.scanning = true
+		s.op = s.act.Op
+		if s.op.Kind == Scan {
+			s.phase = phaseScan
 			s.scanRows = s.scanRows[:0]
 			s.opShard = -1
 			s.nextScanShard()
 			return
 		}
-		s.opShard = s.c.cluster.ShardOf(s.act.Op.Key)
-		s.opSeq++
-		s.sendOp()
+		s.sendTo(s.c.cluster.ShardOf(s.op.Key))
 	case StepThink:
 		s.state = stateThink
 		s.cur[PartThink] += s.act.Think
@@ -126,24 +136,33 @@ func (s *session) advance(last *Result) {
 		s.commit()
 	case StepRollback:
 		s.rollback()
+	case StepSavepoint:
+		s.setSavepoint(s.act.Savepoint)
+		s.advance(nil)
+	case StepRollbackTo:
+		s.rollbackTo(s.act.Savepoint)
 	default:
 		panic("txnproto: unknown step")
 	}
 }
 
+// sendTo runs the operation under way on shard.
+func (s *session) sendTo(shard ShardID) {
+	s.opShard = shard
+	s.opSeq++
+	s.sendOp()
+}
+
 // nextScanShard runs the scan on the next shard that holds keys of its range,
 // or hands the program the merged rows. Shards are visited one after another.
 func (s *session) nextScanShard() {
-	op := &s.act.Op
 	for sh := s.opShard + 1; int(sh) < s.c.cluster.Shards(); sh++ {
-		if s.c.cluster.Covers(sh, op.Key, op.End) {
-			s.opShard = sh
-			s.opSeq++ // each shard's part: a timeout of one must not end the next
-			s.sendOp()
+		if s.c.cluster.Covers(sh, s.op.Key, s.op.End) {
+			s.sendTo(sh)
 			return
 		}
 	}
-	s.scanning = false
+	s.phase = phaseProgram
 	sortRows(s.scanRows)
 	s.opsDone++
 	s.c.scratch = Result{Rows: s.scanRows}
@@ -167,6 +186,7 @@ func (s *session) msg(k MsgKind, shard ShardID, node NodeID) *Msg {
 	m.Shard = shard
 	m.Node = node
 	m.OpSeq = s.opSeq
+	m.Save = s.saveSeq
 	m.Slot = -1
 	m.Key = rng.Hash(uint64(s.id)<<40|s.reqSeq, uint64(s.tx.Attempt)<<32|uint64(s.opSeq)<<8|uint64(shard)&0xff)
 	return m
@@ -188,7 +208,7 @@ func (s *session) sendOp() {
 	r.node = node
 	m := s.msg(MsgOp, s.opShard, node)
 	m.Slot = r.Slot
-	m.Op = s.act.Op
+	m.Op = s.op
 	s.send(m)
 }
 
@@ -249,17 +269,26 @@ func (s *session) reply(m *Msg) {
 		return
 	}
 	r.Slot = m.Slot
-	op := &s.act.Op
-	if op.Kind.Writes() {
+	if s.op.Kind.Writes() {
 		r.Wrote = true
 	}
-	if s.scanning {
+	switch s.phase {
+	case phaseProgram:
+	case phaseScan:
 		s.noteScan(m)
 		s.scanRows = append(s.scanRows, m.Result.Rows...)
 		s.nextScanShard()
 		return
+	case phaseLocking:
+		s.nextDeclared()
+		return
+	case phaseRollingBack:
+		s.nextRollback()
+		return
+	default:
+		panic("txnproto: unknown phase of a session")
 	}
-	if op.Kind.Reads() && !m.Result.Row.Own {
+	if s.op.Kind.Reads() && !m.Result.Row.Own && !m.Result.Row.Skipped {
 		s.reads = append(s.reads, ReadVersion{m.Result.Row.Key, m.Result.Row.Version})
 	}
 	s.opsDone++
@@ -270,7 +299,7 @@ func (s *session) reply(m *Msg) {
 // noteScan keeps what one shard's part of a scan saw. Rows that the attempt has
 // written itself are no reads: the record has a gap there.
 func (s *session) noteScan(m *Msg) {
-	sc := s.newScan(s.act.Op.Key, m.Shard)
+	sc := s.newScan(s.op.Key, m.Shard)
 	for i := range m.Result.Rows {
 		switch r := &m.Result.Rows[i]; {
 		case r.Own:
@@ -280,7 +309,7 @@ func (s *session) noteScan(m *Msg) {
 			sc.Seen = append(sc.Seen, ReadVersion{r.Key, r.Version})
 		}
 	}
-	sc.Hi = s.act.Op.End
+	sc.Hi = s.op.End
 }
 
 // newScan begins a record of a scan from lo on.
@@ -446,7 +475,6 @@ func (s *session) committed() {
 // aborted ends the attempt and sees to the next.
 func (s *session) aborted(reason AbortReason) {
 	s.abortBranches()
-	s.scanning = false
 	s.reason = reason
 	if reason == Deadlock {
 		s.tx.Hits++
@@ -477,8 +505,8 @@ func (s *session) endAttempt(o Outcome, reason AbortReason) {
 		Txn: s.tx.ID, Request: s.tx.Request, Client: s.id, Class: s.tx.Class, Attempt: s.tx.Attempt,
 		Begin: s.begin, End: s.now(), Outcome: o, Reason: reason, Ops: s.opsDone,
 	}
-	if o == Aborted && reason != NoReason && s.state == stateOp && s.act.Op.Kind != Scan {
-		a.Key, a.KeyKnown = s.act.Op.Key, true
+	if o == Aborted && reason != NoReason && s.state == stateOp && s.phase != phaseScan && s.phase != phaseRollingBack {
+		a.Key, a.KeyKnown = s.op.Key, true
 	}
 	s.c.cfg.Observer.AttemptEnded(a)
 }

@@ -1,0 +1,137 @@
+package txnproto
+
+import (
+	"fmt"
+	"sort"
+)
+
+// opPhase is on whose behalf a session runs its operation.
+type opPhase uint8
+
+const (
+	phaseProgram     opPhase = iota // one operation of the program
+	phaseScan                       // a scan, shard after shard
+	phaseLocking                    // what the program declared, in key order
+	phaseRollingBack                // a rollback to a savepoint, branch after branch
+)
+
+// declaredOp is one lock that a session asks for before its program begins.
+type declaredOp struct {
+	op    Op
+	shard ShardID
+}
+
+// savepoint is a mark that a program has set.
+type savepoint struct {
+	name         int
+	seq          int32
+	reads, scans int // recorded before it
+}
+
+// lockDeclared asks for everything that the program declares, in key order, the
+// stronger lock where a key is declared twice.
+func (s *session) lockDeclared() {
+	p, ok := s.prog.(Declarer)
+	if !ok {
+		panic(fmt.Sprintf("txnproto: a program of %T does not declare what it accesses", s.prog))
+	}
+	s.c.declared = p.Declare(s.c.declared[:0])
+	s.declared = s.declared[:0]
+	for _, op := range s.c.declared {
+		lock := Op{Kind: LockShared, Key: op.Key, End: op.End}
+		if op.Kind.Writes() || op.Kind == ReadForUpdate {
+			lock.Kind = LockExclusive
+		}
+		if op.Kind != Scan {
+			lock.End = 0
+			s.declared = append(s.declared, declaredOp{lock, s.c.cluster.ShardOf(op.Key)})
+			continue
+		}
+		for sh := ShardID(0); int(sh) < s.c.cluster.Shards(); sh++ {
+			if s.c.cluster.Covers(sh, op.Key, op.End) {
+				s.declared = append(s.declared, declaredOp{lock, sh})
+			}
+		}
+	}
+	d := s.declared
+	sort.SliceStable(d, func(i, j int) bool {
+		switch {
+		case d[i].op.Key != d[j].op.Key:
+			return d[i].op.Key < d[j].op.Key
+		case d[i].shard != d[j].shard:
+			return d[i].shard < d[j].shard
+		default:
+			return d[i].op.Kind > d[j].op.Kind // exclusive first
+		}
+	})
+	n := 0
+	for i := range d {
+		single := d[i].op.End == 0
+		if n > 0 && single && d[n-1].op.End == 0 && d[n-1].op.Key == d[i].op.Key {
+			continue
+		}
+		d[n] = d[i]
+		n++
+	}
+	s.declared = d[:n]
+	s.phase, s.stepAt = phaseLocking, 0
+	s.nextDeclared()
+}
+
+// nextDeclared asks for the next declared lock, or lets the program begin.
+func (s *session) nextDeclared() {
+	if s.stepAt == len(s.declared) {
+		s.phase = phaseProgram
+		s.advance(nil)
+		return
+	}
+	d := &s.declared[s.stepAt]
+	s.stepAt++
+	s.op = d.op
+	s.sendTo(d.shard)
+}
+
+// setSavepoint sets or moves the savepoint name. No message: the branches learn
+// of it with their next operation.
+func (s *session) setSavepoint(name int) {
+	s.saveSeq++
+	for i := range s.saves {
+		if s.saves[i].name == name {
+			s.saves = append(s.saves[:i], s.saves[i+1:]...)
+			break
+		}
+	}
+	s.saves = append(s.saves, savepoint{name, s.saveSeq, len(s.reads), len(s.scans)})
+}
+
+// rollbackTo undoes what was done since the savepoint name, which stays. What
+// was read since then is no longer part of the attempt: locks on it may go.
+func (s *session) rollbackTo(name int) {
+	at := -1
+	for i := range s.saves {
+		if s.saves[i].name == name {
+			at = i
+		}
+	}
+	if at < 0 {
+		panic(fmt.Sprintf("txnproto: %v rolls back to savepoint %d, which it has not set", s.tx.ID, name))
+	}
+	sp := s.saves[at]
+	s.saves = s.saves[:at+1]
+	s.reads, s.scans = s.reads[:sp.reads], s.scans[:sp.scans]
+	s.op = Op{Kind: RollbackTo, Value: Value(sp.seq)}
+	s.phase, s.stepAt = phaseRollingBack, 0
+	s.nextRollback()
+}
+
+// nextRollback tells the next branch, or lets the program go on.
+func (s *session) nextRollback() {
+	if s.stepAt == len(s.branches) {
+		s.phase = phaseProgram
+		s.advance(nil)
+		return
+	}
+	shard := s.branches[s.stepAt].Shard
+	s.stepAt++
+	s.sendTo(shard)
+}
