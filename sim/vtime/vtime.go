@@ -68,8 +68,8 @@ var busy atomic.Bool
 //
 // It fails with ErrBusy, or with f's error. When f panics, Run panics with a
 // *Panic, and when f calls runtime.Goexit (as testing.T.FailNow does) so does
-// Run; goroutines that f left behind stay blocked for ever then. A goroutine
-// left behind by an f that returned is a fault of f's, and Run panics.
+// Run. After each of these, goroutines that f left behind stay blocked for ever;
+// left behind by an f that returned nil they are a fault of f's, and Run panics.
 // REQUIRES: the caller is not in a bubble.
 func Run(f func(*Bubble) error) (Report, error) {
 	if !busy.CompareAndSwap(false, true) {
@@ -89,7 +89,7 @@ func Run(f func(*Bubble) error) (Report, error) {
 		panic(out.panicked)
 	case out.exited:
 		runtime.Goexit()
-	case out.left != nil:
+	case out.left != nil && out.err == nil:
 		panic(out.left)
 	}
 	return b.report, out.err

@@ -178,6 +178,10 @@ func TestGoroutineLeftBehind(t *testing.T) {
 	if v == nil {
 		t.Error("a goroutine left behind went unnoticed")
 	}
+	cause := errors.New("failed half-way")
+	if _, err := Run(func(*Bubble) error { echo(); return cause }); !errors.Is(err, cause) {
+		t.Errorf("a goroutine left behind hid the error: %v", err)
+	}
 }
 
 func TestSlowStimulusIsSuspect(t *testing.T) {
