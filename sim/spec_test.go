@@ -12,22 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"interleave/txnproto"
 )
-
-func init() {
-	for _, name := range []string{"2pl", "to", "occ"} {
-		if _, ok := txnproto.ProtocolNamed(name); ok {
-			continue
-		}
-		p := &txnproto.Protocol{Name: name}
-		if name == "2pl" {
-			p.Params = []txnproto.Param{{Name: "victim", Kind: txnproto.ParamChoice, Default: "youngest", Choices: []string{"youngest", "oldest"}}}
-		}
-		txnproto.Register(p)
-	}
-}
 
 // expand sets name=value pairs on the default spec and expands it.
 func expand(pairs ...string) ([]RunSpec, error) {
