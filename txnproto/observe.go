@@ -106,7 +106,10 @@ type RequestRecord struct {
 
 // Observer hears of everything the clients finish. Records are valid during the call.
 type Observer interface {
+	// AttemptEnded takes an attempt when its client knows how it ended; what the
+	// end of the run cuts off does not end.
 	AttemptEnded(a *AttemptRecord)
+	// RequestEnded takes a request, after its last attempt.
 	RequestEnded(r *RequestRecord)
 }
 

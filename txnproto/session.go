@@ -66,7 +66,6 @@ type session struct {
 	waitNode NodeID     // the node an answer is due from, -1 when none
 	scanRows []Row      // rows of a scan's shards so far
 	timer    event.Timer
-	lastOK   event.Time // when the client's last commit was, for longest_wait
 }
 
 func (s *session) now() event.Time { return s.c.loop.Now() }
