@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -205,10 +206,29 @@ func (r *scripted) Restart(n txnproto.NodeID) error {
 	for s := range r.groups {
 		g := &r.groups[s]
 		g.machines[n] = r.host.Machine(txnproto.ShardID(s), n)
-		g.applied[n] = 0
+		g.applied[n] = r.restore(g, int(n))
 		r.apply(txnproto.ShardID(s), int(n))
 	}
 	return nil
+}
+
+// restore brings a replica that starts to the state of another by a snapshot,
+// every other time that there is one, and returns the index it stands at.
+func (r *scripted) restore(g *scriptedGroup, n int) uint64 {
+	for o, m := range g.machines {
+		if m == nil || o == n || r.rand.Uint64n(2) == 0 {
+			continue
+		}
+		var b bytes.Buffer
+		if err := m.Snapshot(&b); err != nil {
+			panic(err)
+		}
+		if err := g.machines[n].Restore(&b); err != nil {
+			panic(err)
+		}
+		return g.applied[o]
+	}
+	return 0
 }
 
 func (r *scripted) Settle(done func()) { done() }
