@@ -20,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	}
 	c := newComparison(results)
 	sections := []string{
-		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.hottest(), c.starved(),
+		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.hottest(), c.starved(),
 	}
 	var b strings.Builder
 	for _, s := range sections {
@@ -269,6 +269,42 @@ func (c *comparison) notes() []string {
 		}
 	}
 	return notes
+}
+
+// endings shows how the requests ended, and those that did not.
+func (c *comparison) endings() string {
+	type column struct {
+		head string
+		of   func(r *Result) string
+		seen bool // shown though it is 0 everywhere
+	}
+	columns := []column{
+		{"committed", func(r *Result) string { return formatCount(r.Committed) }, true},
+		{"rolled back", func(r *Result) string { return formatCount(r.RolledBack) }, false},
+		{"given up", func(r *Result) string { return formatCount(r.GivenUp) }, false},
+		{"turned away", func(r *Result) string { return formatCount(r.TurnedAway) }, false},
+		{"unfinished", func(r *Result) string { return formatCount(r.Unfinished) }, true},
+		{"the oldest", func(r *Result) string { return formatTime(r.OldestNS) }, true},
+		{"longest wait", func(r *Result) string { return formatTime(r.LongestWaitNS) }, true},
+		{"p99/p50", func(r *Result) string { return digits(r.AgeRatio) }, true},
+		{"window", func(r *Result) string { return formatTime(r.WindowNS) }, true},
+	}
+	columns = slices.DeleteFunc(columns, func(k column) bool {
+		return !k.seen && !slices.ContainsFunc(c.results, func(r *Result) bool { return k.of(r) != "0" })
+	})
+	var heads []string
+	for _, k := range columns {
+		heads = append(heads, k.head)
+	}
+	g := c.grid(heads...)
+	for _, r := range c.results {
+		cells := c.label(r)
+		for _, k := range columns {
+			cells = append(cells, k.of(r))
+		}
+		g.add(cells...)
+	}
+	return "How requests ended, and how long a client went without a commit\n" + g.render()
 }
 
 // partHeads are the parts' names where room is short.

@@ -257,13 +257,29 @@ func TestExplainNamesTheCause(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{formatCount(0), "0"}, {formatCount(999), "999"}, {formatCount(1000), "1,000"}, {formatCount(1234567), "1,234,567"},
-		{formatTime(0), "0"}, {formatTime(999), "999 ns"}, {formatTime(1500), "1.50 µs"}, {formatTime(123456789), "123 ms"},
-		{formatTime(12_345_000_000), "12.3 s"}, {formatTime(7_200_000_000_000), "2.00 h"},
-		{formatRatio(0), "0"}, {formatRatio(0.0001), "<0.001"}, {formatRatio(1), "1.000"},
-		{formatShare(0.05), "5.0 %"}, {formatShare(0.5), "50 %"}, {formatShare(0.0001), "<0.1 %"}, {formatShare(0), "0 %"},
-		{formatRate(12345.6), "12,346"}, {formatRate(99.96), "100"}, {formatRate(1.234), "1.23"},
-		{wrap("aa bb cc", 5, "  "), "aa bb\n  cc"}, {groupDigits("12345"), "12,345"}, {groupDigits("1e5"), "1e5"},
+		{formatCount(0), "0"},
+		{formatCount(999), "999"},
+		{formatCount(1000), "1,000"},
+		{formatCount(1234567), "1,234,567"},
+		{formatTime(0), "0"},
+		{formatTime(999), "999 ns"},
+		{formatTime(1500), "1.50 µs"},
+		{formatTime(123456789), "123 ms"},
+		{formatTime(12_345_000_000), "12.3 s"},
+		{formatTime(7_200_000_000_000), "2.00 h"},
+		{formatRatio(0), "0"},
+		{formatRatio(0.0001), "<0.001"},
+		{formatRatio(1), "1.000"},
+		{formatShare(0.05), "5.0 %"},
+		{formatShare(0.5), "50 %"},
+		{formatShare(0.0001), "<0.1 %"},
+		{formatShare(0), "0 %"},
+		{formatRate(12345.6), "12,346"},
+		{formatRate(99.96), "100"},
+		{formatRate(1.234), "1.23"},
+		{wrap("aa bb cc", 5, "  "), "aa bb\n  cc"},
+		{groupDigits("12345"), "12,345"},
+		{groupDigits("1e5"), "1e5"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -203,7 +203,11 @@ func TestYAMLRoundTrip(t *testing.T) {
 
 func TestRunJSONRoundTrip(t *testing.T) {
 	for _, set := range [][]string{
-		{}, {"duration=2s"}, {"workload=bank"}, {"workload=two-transfers"}, {"rate=100.5", "think=exp:2ms", "mix=d"},
+		{},
+		{"duration=2s"},
+		{"workload=bank"},
+		{"workload=two-transfers"},
+		{"rate=100.5", "think=exp:2ms", "mix=d"},
 		{"param=victim=oldest", "keys=1_000", "bandwidth=7", "loss=0.001"},
 	} {
 		for _, r := range mustExpand(t, set...) {
