@@ -27,6 +27,7 @@ import (
 //	t1 read K, t1 read-for-update K, t1 update K, t1 rmw K, t1 insert K, t1 delete K
 //	t1 scan K END                keys K to END-1
 //	t1 prepare, t1 finish        validation; install and release
+//	t1 install                   the first half of finish
 //	t1 commit                    both, when the first succeeds
 //	t1 abort
 //	wait DURATION                let virtual time pass
@@ -234,6 +235,11 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 			x.then = func() { s.finish(x) }
 		}
 		s.each(x, x.a.participants(), verb, func(sh *Shard, heard func(txnproto.Verdict)) { sh.Prepare(x.a, heard) })
+		return nil
+	case "install":
+		for _, id := range x.a.participants() {
+			s.d.Shards[id].Install(x.a)
+		}
 		return nil
 	case "finish":
 		s.finish(x)

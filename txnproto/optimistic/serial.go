@@ -317,12 +317,7 @@ func (c *serial) endRecord(n number, o txnproto.Outcome) {
 	if r.unknown && c.distributed {
 		c.unknown--
 	}
-	aborted := o != txnproto.Committed
-	if aborted {
-		c.writers.removeAll(r.writes)
-		r.writes = 0
-	}
-	c.records.finish(n, c.now, aborted)
+	c.records.finish(n, c.now, o != txnproto.Committed)
 }
 
 // prune forgets records that no branch can have to be validated against.

@@ -280,8 +280,8 @@ func (c *basic) Finish(tx *txnproto.Txn, _ txnproto.Outcome) {
 	}
 }
 
-// Recover makes a prepared branch's writes pending again, in their place in the
-// version order.
+// Recover makes a prepared branch's writes pending again. Whoever may come now is
+// younger and waits for them, so their items need no write timestamp.
 func (c *basic) Recover(tx *txnproto.Txn) {
 	b := c.branch(tx)
 	b.preparing = true
@@ -289,7 +289,6 @@ func (c *basic) Recover(tx *txnproto.Txn) {
 		p := &tx.Puts[i]
 		id := c.items.ensure(p.Key)
 		c.addPending(b, id, p.Key, p.Deleted)
-		c.items.all[id].written = max(c.items.all[id].written, tx.TS)
 	}
 }
 
