@@ -22,7 +22,7 @@ type Config struct {
 // Open is a request that has not ended when the run does.
 type Open struct {
 	Request  txnproto.RequestID
-	Client   txnproto.ClientID
+	Client   txnproto.ClientID // below 0: an arrival that no client is free for
 	Class    txnproto.ClassID
 	Attempts int // begun
 	Arrival  event.Time

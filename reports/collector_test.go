@@ -207,6 +207,30 @@ func TestLittle(t *testing.T) {
 	}
 }
 
+// TestArrivalsWithoutAClient are counted as unfinished, and waited for.
+func TestArrivalsWithoutAClient(t *testing.T) {
+	c := NewCollector(Config{Classes: []string{"all"}, Clients: 2, OpenLoop: true, StarvationAttempts: 10})
+	c.RequestEnded(&txnproto.RequestRecord{Attempts: 1, End: at(1), Parts: txnproto.Parts{ms}})
+	r := c.Finish(at(100), []Open{{Client: -1, Arrival: at(30)}, {Client: 1, Arrival: at(60)}})
+	if r.Unfinished != 2 || r.LongestWaitNS != int64(70*ms) || r.StarvedCount != 2 || r.Fairness.Clients != nil {
+		t.Errorf("%d unfinished, longest wait %d, %d starved", r.Unfinished, r.LongestWaitNS, r.StarvedCount)
+	}
+	if lines := Explain(r); len(lines) != 2 || !strings.Contains(lines[1], "no client was free") {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestUtilisationLaw(t *testing.T) {
+	for _, c := range []struct {
+		busy, work time.Duration
+		want       bool
+	}{{100 * ms, 100 * ms, true}, {100 * ms, 99 * ms, true}, {100 * ms, 70 * ms, false}, {70 * ms, 100 * ms, false}} {
+		if l := UtilisationLaw(c.busy, c.work, 10_000, 20); l.OK != c.want {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
 func TestStarvedAreListedWorstFirst(t *testing.T) {
 	c := newTestCollector(20, "short", "long")
 	for i := range 12 {

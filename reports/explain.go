@@ -45,6 +45,9 @@ func (c *comparison) explain(r *Result) []string {
 	}
 	s := &r.StarvedBy[0]
 	line := "The worst: request " + itoa(int64(s.Request)) + " of client " + itoa(int64(s.Client))
+	if s.Client < 0 {
+		line = "The worst: an arrival that no client was free for"
+	}
 	if len(r.Classes) > 1 {
 		line += " (" + s.Class + ")"
 	}

@@ -111,12 +111,7 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 		s.open++
 		r.OldestNS = max(r.OldestNS, int64(age))
 		c.longestOpen = max(c.longestOpen, age)
-		for int(o.Client) >= len(c.clients) {
-			c.clients = append(c.clients, clientStats{})
-		}
-		cl := &c.clients[o.Client]
-		cl.waited += now.Sub(max(o.Arrival, cl.lastEnd))
-		cl.lastEnd = now
+		c.stillWaits(o, now)
 		if o.Attempts <= c.cfg.StarvationAttempts && int64(age) <= ageFactor*r.Latency.P50NS {
 			continue
 		}
@@ -130,6 +125,20 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 		c.longestWait = max(c.longestWait, c.clients[i].waited)
 	}
 	r.LongestWaitNS = int64(c.longestWait)
+}
+
+// stillWaits adds an open request to what its client has waited, if it has one.
+func (c *Collector) stillWaits(o *Open, now event.Time) {
+	if o.Client < 0 {
+		c.longestWait = max(c.longestWait, now.Sub(o.Arrival))
+		return
+	}
+	for int(o.Client) >= len(c.clients) {
+		c.clients = append(c.clients, clientStats{})
+	}
+	cl := &c.clients[o.Client]
+	cl.waited += now.Sub(max(o.Arrival, cl.lastEnd))
+	cl.lastEnd = now
 }
 
 func (c *Collector) starvation(r *Result, all *classStats) {

@@ -349,11 +349,7 @@ func (c *comparison) aborts() string {
 	}
 	g := c.grid(append([]string{"aborted", "of attempts", "per commit", "wasted work", "lock waits"}, reasons...)...)
 	for _, r := range c.results {
-		var finished uint64
-		for i := range r.Classes {
-			finished += r.Classes[i].AttemptsDone
-		}
-		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(finished),
+		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(r.FinishedAttempts()),
 			formatRatio2(r.AbortsPerCommit), formatShare(r.WastedWork), formatCount(r.LockWaits))
 		for _, n := range reasons {
 			cells = append(cells, formatCount(r.Aborts[n]))

@@ -20,8 +20,11 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 			Request: o.Request, Client: o.Client, Class: o.Class, Attempts: o.Attempt, Arrival: o.Arrival, Reason: o.Reason,
 		})
 	}
+	var busy, work time.Duration
 	for n := range r.spec.Machines {
 		w := r.cluster.Work(txnproto.NodeID(n))
+		busy += r.cluster.CPU(txnproto.NodeID(n)).Stats().Busy
+		work += w.UsefulCPU + w.WastedCPU
 		r.collector.Work(true, w.UsefulCPU+w.UsefulDisk)
 		r.collector.Work(false, w.WastedCPU+w.WastedDisk)
 	}
@@ -29,6 +32,7 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 	control := r.cluster.Control()
 	res.SetControl(&control)
 	res.Resources = r.resources()
+	res.Laws = append(res.Laws, reports.UtilisationLaw(busy, work, res.FinishedAttempts(), r.spec.Clients))
 	res.Isolation = reports.Isolation{Promised: r.protocol.Promise, Found: reports.Unchecked, Anomalies: []reports.Anomaly{}}
 	r.entries = res.Resources.LogEntries
 	r.result = res
