@@ -255,7 +255,7 @@ func TestRecoveryBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	count := map[Class][3]int{}
 	for range 4000 * effort {
-		s := random(r, mix{txns: 3, items: 2, ops: 4, scans: true, savepoints: true, aborts: true, begins: true})
+		s := random(r, mix{txns: 3, items: 2, ops: 6, scans: true, savepoints: true, aborts: true, begins: true})
 		c := Classify(s, Options{})
 		ts, undone, end := touches(s), undoneAt(s), ends(s)
 		gone := func(w touch) int { // when the write is undone

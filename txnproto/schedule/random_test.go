@@ -73,7 +73,7 @@ func randomProgram(r *rand.Rand, m mix, t Txn, items []Item) []Op {
 		case k == 7 && m.savepoints:
 			op = Op{Kind: Savepoint, Txn: t, Savepoint: "p"}
 			marks++
-		case k == 8 && m.savepoints && marks > 0:
+		case k >= 8 && m.savepoints && marks > 0:
 			op = Op{Kind: RollbackTo, Txn: t, Savepoint: "p"}
 			if r.IntN(4) == 0 {
 				op.Kind = Release
