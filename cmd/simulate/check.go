@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -63,9 +62,6 @@ func (a *app) check(file, level string) error {
 		fmt.Fprintf(a.out, "%s, seed %d: ", h.Protocol, h.Seed)
 	}
 	fmt.Fprintln(a.out, strings.TrimRight(res.String(), "\n"))
-	for i := range res.Anomalies {
-		fmt.Fprintln(a.out, "\n"+strings.TrimRight(res.Anomalies[i].Explain(), "\n"))
-	}
 	if !res.OK {
 		a.code = exitFailed
 	}
@@ -104,11 +100,15 @@ func shardOf(h *history.Header) (func(history.Key) history.ShardID, error) {
 	if h.Spec == "" {
 		return nil, nil
 	}
-	var spec sim.RunSpec
-	if err := json.Unmarshal([]byte(h.Spec), &spec); err != nil {
+	spec := sim.NewSpec()
+	if err := spec.Load("field spec", []byte(h.Spec)); err != nil {
+		return nil, fmt.Errorf("history file: line 1: header: %w", err)
+	}
+	runs, err := spec.Expand()
+	if err != nil {
 		return nil, fmt.Errorf("history file: line 1: header: field spec: %w", err)
 	}
-	p, err := nodes.NewPlacement(spec.Placement, spec.Shards, h.BaseKeys)
+	p, err := nodes.NewPlacement(runs[0].Placement, runs[0].Shards, h.BaseKeys)
 	if err != nil {
 		return nil, fmt.Errorf("history file: line 1: header: field spec: %w", err)
 	}
