@@ -143,6 +143,10 @@ func (h *Host) peerLost(shard txnproto.ShardID) {
 func (h *Host) stop() {
 	h.stopped = true
 	for _, b := range h.branches {
+		if b.state != branchFree {
+			h.node.work.WastedCPU += b.cpu
+			h.node.work.WastedDisk += b.disk
+		}
 		m := b.msg
 		if m == nil {
 			continue
