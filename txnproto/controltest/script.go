@@ -26,7 +26,7 @@ import (
 //	                             a transaction themselves; age is that of an earlier one
 //	t1 read K, t1 read-for-update K, t1 update K, t1 rmw K, t1 insert K, t1 delete K
 //	t1 scan K END                keys K to END-1
-//	t1 prepare, t1 finish        validation; install and release
+//	t1 prepare [N], t1 finish    validation, on shard N or all; install and release
 //	t1 install                   the first half of finish
 //	t1 commit                    both, when the first succeeds
 //	t1 abort
@@ -234,7 +234,15 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 		if verb == "commit" {
 			x.then = func() { s.finish(x) }
 		}
-		s.each(x, x.a.participants(), verb, func(sh *Shard, heard func(txnproto.Verdict)) { sh.Prepare(x.a, heard) })
+		ids := x.a.participants()
+		if len(args) == 1 {
+			n, err := strconv.Atoi(args[0])
+			if err != nil || !slices.Contains(ids, txnproto.ShardID(n-1)) {
+				return fmt.Errorf("%s is not on shard %s", x.name, args[0])
+			}
+			ids = []txnproto.ShardID{txnproto.ShardID(n - 1)}
+		}
+		s.each(x, ids, strings.Join(append([]string{verb}, args...), " "), func(sh *Shard, heard func(txnproto.Verdict)) { sh.Prepare(x.a, heard) })
 		return nil
 	case "install":
 		for _, id := range x.a.participants() {

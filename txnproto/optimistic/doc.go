@@ -56,6 +56,6 @@
 //
 // The log holds a prepared transaction's writes, not what it read. A new leader
 // takes a recovered one to have read everything: who writes anything on the
-// shard is in conflict with it until it ends. Participants that only read must be
-// recovered too.
+// shard is in conflict with it until it ends. Participants that only read must be in
+// the log and be recovered too: the host owes this to a protocol without DropReadOnly.
 package optimistic

@@ -19,12 +19,25 @@ func init() {
 		DropReadOnly: false, // see "What several shards force"
 		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newSerial(h) },
 	})
+	txnproto.Register(&txnproto.Protocol{
+		Name:    "occ-parallel",
+		Family:  "optimistic",
+		Promise: "serializable",
+		Help:    "optimistic, parallel backward validation: also aborts who would write what another is about to write",
+		Source:  "Kung, Robinson 1981, sec. 5",
+		New: func(h txnproto.Host, _ txnproto.Params) txnproto.Controller {
+			c := newSerial(h)
+			c.parallel = true
+			return c
+		},
+	})
 }
 
 // serial is one shard's controller.
 type serial struct {
 	host        txnproto.Host
 	distributed bool
+	parallel    bool // see "Parallel validation"
 	now         moment
 	records     records
 	writers     index // all records
@@ -120,7 +133,7 @@ func (c *serial) Prepare(tx *txnproto.Txn) txnproto.Verdict {
 func (c *serial) validate(b *branch) txnproto.Verdict {
 	check := verdict{c: c, b: b}
 	c.checkReads(&check)
-	if c.distributed && !check.invalid {
+	if (c.distributed || c.parallel) && !check.invalid {
 		c.checkWrites(&check)
 	}
 	switch {
@@ -150,7 +163,7 @@ type verdict struct {
 // conflict adds one with record n over k.
 func (v *verdict) conflict(n number, k txnproto.Key) {
 	r := v.c.records.at(n)
-	if r.finished == 0 && v.c.distributed && byAge(v.b.tx, v.c.branches[r.slot].tx) < 0 {
+	if r.finished == 0 && v.c.distributed && !v.c.parallel && byAge(v.b.tx, v.c.branches[r.slot].tx) < 0 {
 		v.waitFor, v.key = n, k
 		return
 	}
@@ -203,7 +216,8 @@ func (c *serial) checkReads(v *verdict) {
 }
 
 // checkWrites is the condition that several shards force: nobody pending has
-// read or writes what b writes.
+// read or writes what b writes. On one shard parallel validation asks for the
+// second half.
 func (c *serial) checkWrites(v *verdict) {
 	puts := v.b.tx.Puts
 	for i := range puts {
