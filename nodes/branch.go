@@ -93,6 +93,7 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 	b.tx.Reset()
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
 	b.tx.Attempt, b.tx.Hits, b.tx.TS, b.tx.FirstTS = i.Attempt, i.Hits, i.TS, i.FirstTS
+	b.tx.ReadOnly = i.ReadOnly
 	h.live++
 	return b
 }

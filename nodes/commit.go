@@ -36,6 +36,7 @@ type coord struct {
 	waiting  int    // votes outstanding
 	unacked  int
 	wrote    int32 // rows written, over all participants
+	agreed   txnproto.Vote
 	parts    txnproto.Parts
 	ownDone  event.Time // when the own branch was prepared
 	decided  event.Time // when the last vote was in
@@ -116,6 +117,7 @@ func (h *Host) commit(m *txnproto.Msg) {
 	}
 	co.own = b
 	b.own, b.coordinator, b.coord = true, h.shard, co.index
+	b.tx.Alone = len(co.branches) == 1
 	txn := co.info.ID
 	h.askPrepare(b)
 	h.settle()
@@ -175,6 +177,10 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 			return
 		}
 		b.state = branchPrepared
+		if reason := h.agree(co, b.tx.Vote); reason != txnproto.NoReason {
+			h.takeVote(co, 0, voteNo, reason)
+			return
+		}
 		h.takeVote(co, 0, voteYes, txnproto.NoReason)
 		return
 	}
@@ -204,7 +210,7 @@ func (h *Host) vote(b *branch, o txnproto.Outcome, readOnly bool, reason txnprot
 	m.Tx, m.Coord, m.Slot = b.info, b.coord, int32(b.tx.Slot)
 	m.Shard, m.From = b.coordinator, h.shard
 	m.Outcome, m.ReadOnly, m.Reason = o, readOnly, reason
-	m.Wrote = int32(len(b.tx.Puts))
+	m.Wrote, m.Vote = int32(len(b.tx.Puts)), b.tx.Vote
 	m.Key = rng.Hash(b.key, uint64(txnproto.MsgVote)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
@@ -259,9 +265,28 @@ func (h *Host) voteMsg(m *txnproto.Msg) {
 	}
 	reason := m.Reason
 	co.wrote += m.Wrote
+	merge := v != voteNo && co.voted[i] == voteNone
+	vote := m.Vote
 	h.c.pool.Free(m)
+	if merge {
+		if r := h.agree(co, vote); r != txnproto.NoReason {
+			h.decideAbort(co, r) // it has voted yes, and is told
+			h.settle()
+			return
+		}
+	}
 	h.takeVote(co, i, v, reason)
 	h.settle()
+}
+
+// agree merges what a vote carries and returns why the commit must end, if it must.
+func (h *Host) agree(co *coord, vote txnproto.Vote) txnproto.AbortReason {
+	if h.c.cfg.Protocol.Agree == nil {
+		return txnproto.NoReason
+	}
+	var reason txnproto.AbortReason
+	co.agreed, reason = h.c.cfg.Protocol.Agree(co.agreed, vote)
+	return reason
 }
 
 // participant returns the place of s among the branches, or -1.
@@ -326,6 +351,7 @@ func (h *Host) logged(co *coord, a *Applied) {
 
 // carryOut ends the own branch, tells the client and the participants.
 func (h *Host) carryOut(co *coord) {
+	co.own.tx.Agreed = co.agreed
 	h.endBranch(co.own, txnproto.Committed)
 	co.own = nil
 	h.tellClient(co, txnproto.Committed, txnproto.NoReason)
@@ -378,7 +404,7 @@ func (h *Host) tellClient(co *coord, o txnproto.Outcome, reason txnproto.AbortRe
 
 func (h *Host) sendDecide(co *coord, i int, o txnproto.Outcome) {
 	m := h.about(txnproto.MsgDecide, co, co.branches[i].Shard)
-	m.Slot, m.Outcome = co.branches[i].Slot, o
+	m.Slot, m.Outcome, m.Vote = co.branches[i].Slot, o, co.agreed
 	h.c.toShard(h.node.id, m.Shard, m)
 }
 
@@ -394,6 +420,7 @@ func (h *Host) decide(m *txnproto.Msg) {
 	}
 	outcome := m.Outcome
 	b.tx.CommitTS, b.info.CommitTS = m.Tx.CommitTS, m.Tx.CommitTS
+	b.tx.Agreed = m.Vote
 	b.coord, b.key = m.Coord, m.Key // of the coordinator's leader of now: it waits for the answer
 	b.cpu += m.Service
 	h.c.pool.Free(m)

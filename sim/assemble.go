@@ -174,6 +174,7 @@ func (r *run) makeClients(info workloads.Info) {
 		Clients: s.Clients, Think: s.Think, Rate: s.Rate, MaxOpen: s.MaxOpen, MPL: s.MPL,
 		Retry: s.RetryPolicy(), RPCTimeout: rpcTimeout, PerClient: perClient, Observer: r.collector,
 		Declares: r.protocol.Declares,
+		ReadOnly: r.protocol.TellReadOnly,
 	}
 	if s.Rate == 0 {
 		cfg.MaxOpen = 0

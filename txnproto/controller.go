@@ -7,6 +7,10 @@ import (
 	"interleave/sim/rng"
 )
 
+// Vote is what a branch tells its coordinator beside yes; its meaning is the
+// protocol's own.
+type Vote [3]uint64
+
 // Txn is one attempt as one shard sees it: its branch there. The host makes it
 // at the attempt's first operation on the shard and drops it after Finish.
 //
@@ -24,6 +28,18 @@ type Txn struct {
 	// CommitTS is drawn when the commit is decided, under protocols whose versions
 	// are numbered by it (VersionByCommit); set before Finish with Committed.
 	CommitTS Timestamp
+
+	// ReadOnly says that the program has declared that it will not write; see
+	// Protocol.TellReadOnly.
+	ReadOnly bool
+
+	// Alone says, from Prepare on, that the attempt has no branch but this one.
+	Alone bool
+
+	// Vote is filled in by the controller in Prepare for the coordinator, which
+	// merges the votes of all branches with Protocol.Agree. Agreed is what they came
+	// to, set before Finish with Committed; zero when it was lost with a leader.
+	Vote, Agreed Vote
 
 	// Save counts the savepoints set so far: what the branch does now is undone by
 	// a rollback to any of them (their numbers are 1 to Save).
@@ -76,6 +92,24 @@ func (t *Txn) SetPut(p Put) {
 		if t.idx == nil {
 			t.idx = make(map[Key]int, 2*len(t.Puts))
 		}
+		for i := range t.Puts {
+			t.idx[t.Puts[i].Key] = i
+		}
+	}
+}
+
+// DropPut takes k out of the workspace: that write will not be installed. A
+// controller may call it in Prepare, and while that waits, for a write that its
+// protocol skips.
+func (t *Txn) DropPut(k Key) {
+	for i := range t.Puts {
+		if t.Puts[i].Key == k {
+			t.Puts = append(t.Puts[:i], t.Puts[i+1:]...)
+			break
+		}
+	}
+	clear(t.idx)
+	if len(t.Puts) > putIndexFrom {
 		for i := range t.Puts {
 			t.idx[t.Puts[i].Key] = i
 		}

@@ -48,8 +48,10 @@ type Info struct {
 	Class   ClassID
 	Attempt int
 	Hits    int
-	TS      Timestamp
-	FirstTS Timestamp
+	// ReadOnly: see Txn.ReadOnly.
+	ReadOnly bool
+	TS       Timestamp
+	FirstTS  Timestamp
 	// CommitTS is drawn when the commit is decided; see Txn.CommitTS.
 	CommitTS Timestamp
 }
@@ -84,6 +86,7 @@ type Msg struct {
 	// Outcome and ReadOnly are a vote's or a decision's.
 	Outcome  Outcome
 	ReadOnly bool
+	Vote     Vote  // of a vote: the branch's; of a decision: what all came to
 	Wrote    int32 // rows written: at the sender's shard in a vote, in all in an outcome; -1: not known
 	Branches []Branch
 	Control  Message

@@ -65,7 +65,8 @@ type Op struct {
 	Timeout time.Duration
 
 	// Snapshot is set by a multiversion controller that grants a read: the host
-	// reads the newest version not above it. 0: the newest committed.
+	// reads the newest version not above it. 0: the newest committed. A scan that has
+	// been on other shards comes with the snapshot it had there.
 	Snapshot Version
 	// Skip is set by a controller that grants an operation with WaitSkip on a row
 	// it cannot have: the host leaves the row out.

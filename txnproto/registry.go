@@ -208,6 +208,15 @@ type Protocol struct {
 	// LockShared and LockExclusive, before its first operation.
 	Declares bool
 
+	// TellReadOnly makes the session tell whether a program declares nothing but
+	// reads (Txn.ReadOnly). One that is no Declarer counts as an updater.
+	TellReadOnly bool
+
+	// Agree merges a branch's vote into the sum of those before it, zero at first, and
+	// may end the commit with a reason; nil: votes carry nothing. The order of votes
+	// must not matter.
+	Agree func(sum, vote Vote) (Vote, AbortReason)
+
 	// New makes the controller of one shard.
 	New func(h Host, p Params) Controller
 }

@@ -107,6 +107,7 @@ func (s *session) startAttempt() {
 	s.phase = phaseProgram
 	s.saves, s.saveSeq = s.saves[:0], 0
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
+	s.tx.ReadOnly = s.c.cfg.ReadOnly && s.onlyReads()
 	if s.c.cfg.Declares {
 		s.lockDeclared()
 		return
@@ -274,6 +275,7 @@ func (s *session) reply(m *Msg) {
 	switch s.phase {
 	case phaseProgram:
 	case phaseScan:
+		s.op.Snapshot = m.Op.Snapshot // one for all shards
 		s.noteScan(m)
 		s.scanRows = append(s.scanRows, m.Result.Rows...)
 		s.nextScanShard()

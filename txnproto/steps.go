@@ -78,6 +78,21 @@ func (s *session) lockDeclared() {
 	s.nextDeclared()
 }
 
+// onlyReads reports whether the program declares nothing but reads.
+func (s *session) onlyReads() bool {
+	p, ok := s.prog.(Declarer)
+	if !ok {
+		return false
+	}
+	s.c.declared = p.Declare(s.c.declared[:0])
+	for i := range s.c.declared {
+		if k := s.c.declared[i].Kind; k != Read && k != Scan {
+			return false
+		}
+	}
+	return true
+}
+
 // nextDeclared asks for the next declared lock, or lets the program begin.
 func (s *session) nextDeclared() {
 	if s.stepAt == len(s.declared) {
