@@ -7,16 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"interleave/reports"
 	"interleave/sim/vtime"
 )
 
-// maxRepeats is how often a run on raft is done over when the wall clock may
-// have disturbed it.
-const maxRepeats = 5
+// maxTries is how often a run on raft is tried when the wall clock may have
+// disturbed it.
+const maxTries = 6
 
 // ErrInterrupted is returned with the part of a result that there is when the
 // context of a run ended first.
@@ -27,50 +30,34 @@ var ErrInterrupted = errors.New("the run was cut short")
 // ErrInterrupted for one that ctx ended: then the result covers what was done,
 // unchecked, with the verdict cut-short.
 //
-// A run on raft works in a bubble of virtual time, one at a time in a process,
-// and is done over when the machine was so slow that goroutines may have been
-// preempted.
+// A run on raft works in a bubble of virtual time, one at a time in a process.
+// Where the machine was so slow that goroutines may have been preempted, it is
+// done over, until one try is above suspicion or two agree: a preemption falls
+// where the wall clock has it, and never twice so that the same comes of it.
 func Run(ctx context.Context, spec RunSpec, opt Options) (*reports.Result, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	var r *run
-	repeats := 0
-	for {
-		var trace bytes.Buffer
-		var err error
-		r = &run{ctx: ctx, spec: spec, opt: opt}
-		if opt.Trace != nil {
-			r.trace = &trace
+	var suspects []string // digests
+	r, trace, suspect, err := try(ctx, spec, opt)
+	for err == nil && suspect && !slices.Contains(suspects, r.result.Digest) {
+		suspects = append(suspects, r.result.Digest)
+		if len(suspects) == maxTries {
+			r.fail(reports.VerdictUnrepeatable, "in each of %d tries a step took 10 ms or more of wall time, so goroutines may have been preempted, and no two agree", maxTries)
+			break
 		}
-		var suspect uint64
-		if spec.Replication == "raft" {
-			var rep vtime.Report
-			rep, err = vtime.Run(func(b *vtime.Bubble) error {
-				r.bubble = b
-				return r.play()
-			})
-			suspect = rep.Suspect
-		} else {
-			err = withCollector(r.play)
+		if err = removeData(spec.DataDir); err == nil {
+			r, trace, suspect, err = try(ctx, spec, opt)
 		}
-		if err != nil {
-			return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if opt.Trace != nil {
+		if _, err := io.Copy(opt.Trace, trace); err != nil {
+			return nil, fmt.Errorf("writing the trace: %w", err)
 		}
-		if suspect > 0 && r.verdict() != reports.VerdictCutShort {
-			if repeats++; repeats <= maxRepeats {
-				continue
-			}
-			repeats = maxRepeats
-			r.fail(reports.VerdictUnrepeatable, "in each of %d tries a step took 10 ms or more of wall time, so goroutines may have been preempted", maxRepeats+1)
-		}
-		if opt.Trace != nil {
-			if _, err := io.Copy(opt.Trace, &trace); err != nil {
-				return nil, fmt.Errorf("writing the trace: %w", err)
-			}
-		}
-		break
 	}
 	if r.verdict() == reports.VerdictCutShort {
 		return r.result, ErrInterrupted
@@ -80,9 +67,40 @@ func Run(ctx context.Context, spec RunSpec, opt Options) (*reports.Result, error
 		return nil, err
 	}
 	if opt.Wall {
-		r.result.Wall = r.wall(time.Since(began), time.Since(checkBegan), repeats)
+		r.result.Wall = r.wall(time.Since(began), time.Since(checkBegan), len(suspects))
 	}
 	return r.result, nil
+}
+
+// try plays the run once. It reports whether the wall clock may have disturbed it.
+func try(ctx context.Context, spec RunSpec, opt Options) (r *run, trace *bytes.Buffer, suspect bool, err error) {
+	r, trace = &run{ctx: ctx, spec: spec, opt: opt}, &bytes.Buffer{}
+	if opt.Trace != nil {
+		r.trace = trace
+	}
+	if spec.Replication != "raft" {
+		return r, trace, false, withCollector(r.play)
+	}
+	rep, err := vtime.Run(func(b *vtime.Bubble) error {
+		r.bubble = b
+		return r.play()
+	})
+	return r, trace, err == nil && rep.Suspect > 0 && r.verdict() != reports.VerdictCutShort, err
+}
+
+// removeData removes the data files of a try that does not count.
+func removeData(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "s*-n*.db"))
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(f))
+	}
+	if err != nil {
+		return fmt.Errorf("data-dir: %s: making room for another try: %w", dir, err)
+	}
+	return nil
 }
 
 // wall describes the cost of the run on this machine.
