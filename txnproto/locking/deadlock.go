@@ -45,9 +45,14 @@ func (c *twoPhase) startDeadlocks() {
 	// Epochs start at the time of birth, so a new leader's waits are told from
 	// those of its predecessor: there is less than one wait in a nanosecond.
 	c.epoch = uint64(c.host.Now())
-	if c.host.Shards() > 1 && c.host.Shard() == 0 {
+	if c.host.Shards() > 1 && c.host.Shard() == 0 && c.central() {
 		c.detector = newDetector(c.host, c.config.victim)
 	}
+}
+
+// central reports whether waits are told to the detector of shard 0.
+func (c *twoPhase) central() bool {
+	return c.config.strategy == detection && c.config.detect != detectProbe
 }
 
 // Timer arguments: what the timer is for, the wait's epoch above.
@@ -62,24 +67,44 @@ func (c *twoPhase) beginWait(o owner, id requestID) {
 	b := &c.branches[o]
 	c.epoch++
 	b.request, b.epoch, b.looked = id, c.epoch, false
+	if c.config.detect == detectProbe {
+		*c.index.Ref(txnproto.Key(b.id)) = int32(o) + 1
+	}
 	r := &c.table.requests[id]
 	e := &c.table.entries[r.entry]
 	s := c.host.Stats()
 	s.QueueCount++ // the queue's length counts the newcomer
 	s.QueueSum += uint64(e.queue.n)
 	s.QueueMax = max(s.QueueMax, int(e.queue.n))
-	c.host.Blocked(b.tx, e.key, c.blockersOf(id))
-	if c.config.lockTimeout > 0 {
-		b.timeoutAt = c.host.After(c.config.lockTimeout, c.timerArg(o, timerTimeout))
+	key := e.key
+	if key == tableKey {
+		key = b.op.Key // what it is about
+	}
+	c.host.Blocked(b.tx, key, c.blockersOf(id))
+	if d, ok := c.waitLimit(b.op); ok {
+		b.timeoutAt = c.host.After(d, c.timerArg(o, timerTimeout))
 	}
 	c.schedule(o)
+}
+
+// waitLimit returns how long an operation may wait for a lock, and false when there is no limit.
+func (c *twoPhase) waitLimit(op *txnproto.Op) (time.Duration, bool) {
+	d, limited := c.config.lockTimeout, c.config.lockTimeout > 0 || c.config.strategy == timeoutOnly
+	if op.Timeout > 0 && (!limited || op.Timeout < d) {
+		return op.Timeout, true
+	}
+	return d, limited
 }
 
 // schedule arranges that o's wait is looked at when it is due.
 func (c *twoPhase) schedule(o owner) {
 	b := &c.branches[o]
+	if s := c.config.strategy; s == waitDie || s == woundWait {
+		c.looks = append(c.looks, o)
+		return
+	}
 	switch c.config.detect {
-	case detectImmediate:
+	case detectImmediate, detectProbe:
 		c.looks = append(c.looks, o)
 	case detectInterval:
 		c.due = append(c.due, o)
@@ -157,6 +182,9 @@ func (c *twoPhase) endWait(o owner) {
 	c.host.Cancel(b.detectAt)
 	c.host.Cancel(b.timeoutAt)
 	b.detectAt, b.timeoutAt = event.Timer{}, event.Timer{}
+	if c.config.detect == detectProbe {
+		c.index.Delete(txnproto.Key(b.id))
+	}
 	if b.published {
 		b.published = false
 		c.sendWaitEnd(b)
@@ -167,7 +195,7 @@ func (c *twoPhase) endWait(o owner) {
 func (c *twoPhase) doom(o owner, reason txnproto.AbortReason) {
 	b := &c.branches[o]
 	id := b.request
-	b.doomed = true
+	b.doomed = reason
 	c.endWait(o)
 	c.table.abandon(id)
 	if o != c.current {
@@ -179,6 +207,10 @@ func (c *twoPhase) doom(o owner, reason txnproto.AbortReason) {
 // tells the detector of the wait.
 func (c *twoPhase) look(o owner) {
 	c.branches[o].looked = true
+	if c.config.strategy != detection {
+		c.decide(o)
+		return
+	}
 	for c.waits(o) && c.findCycle(o) {
 		victim := c.cycle[0]
 		for _, m := range c.cycle[1:] {
@@ -192,7 +224,12 @@ func (c *twoPhase) look(o owner) {
 			return
 		}
 	}
-	if c.host.Shards() > 1 && c.waits(o) {
+	if c.host.Shards() == 1 || !c.waits(o) {
+		return
+	}
+	if c.config.detect == detectProbe {
+		c.startProbe(o)
+	} else {
 		c.branches[o].published = true
 		c.sendWait(o)
 	}

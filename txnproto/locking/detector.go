@@ -281,10 +281,12 @@ func (c *twoPhase) kill(m *txnproto.Message) {
 	if int(o) < len(c.branches) {
 		if b := &c.branches[o]; b.id == m.Txn && c.waits(o) && b.epoch == m.Args[argEpoch] {
 			c.doom(o, txnproto.Deadlock)
+			c.probeAgain(m)
 			return
 		}
 	}
 	c.host.Stats().FalseDeadlocks++
+	c.probeAgain(m)
 }
 
 // Receive takes a message of another shard's controller.
@@ -297,6 +299,10 @@ func (c *twoPhase) Receive(from txnproto.ShardID, m *txnproto.Message) {
 		c.detect(from, m)
 	case msgKill:
 		c.kill(m)
+	case msgProbe:
+		c.probed(m)
+	case msgProbeAgain:
+		c.newProbe(m.Txn)
 	default:
 		panic("locking: unknown message")
 	}

@@ -34,6 +34,8 @@ type table struct {
 
 	seq uint64
 
+	ordered *keySet // the locked keys in order, for who looks for them in ranges; nil: not kept
+
 	// woken are owners whose waiting request was granted, in order; changed are
 	// waiting requests that may have got further blockers. The controller empties both.
 	woken   []owner
@@ -317,8 +319,12 @@ func (t *table) walk(eid entryID) {
 // dropIfIdle forgets an entry without requests.
 func (t *table) dropIfIdle(eid entryID) {
 	e := &t.entries[eid]
-	if e.granted.n == 0 && e.queue.n == 0 {
+	// It may have been dropped already, by one who came back to it and did not stay.
+	if e.granted.n == 0 && e.queue.n == 0 && t.index.Get(e.key) == int32(eid) {
 		t.index.Delete(e.key)
+		if t.ordered != nil {
+			t.ordered.Delete(e.key)
+		}
 		t.freeEnt = append(t.freeEnt, eid)
 	}
 }
@@ -392,6 +398,9 @@ func (t *table) ensure(k txnproto.Key) entryID {
 		t.entries = append(t.entries, entry{key: k})
 	}
 	*ref = int32(eid)
+	if t.ordered != nil {
+		t.ordered.add(k)
+	}
 	return eid
 }
 

@@ -76,6 +76,9 @@ func (c *twoPhase) lockRange(o owner) bool {
 		return true
 	}
 	for {
+		if c.covered(o, S) {
+			return true
+		}
 		k := c.nextPresent(b.cursor)
 		if k >= end {
 			return c.lock(o, k, Lock{Gap: S})
@@ -84,6 +87,7 @@ func (c *twoPhase) lockRange(o owner) bool {
 			return false
 		}
 		b.cursor = k + 1
+		c.escalateIfDue(o)
 	}
 }
 
@@ -126,8 +130,12 @@ func (c *twoPhase) waitForGap(o owner, next txnproto.Key) bool {
 	if ok {
 		panic("locking: a gap that is not free was granted to " + b.id.String())
 	}
-	b.entering = id
-	c.beginWait(o, id)
+	if c.mustWait(o, id) {
+		return true
+	}
+	if b.request == id {
+		b.entering = id
+	}
 	return false
 }
 
@@ -168,7 +176,7 @@ func (c *twoPhase) splitGap(o owner, k, next txnproto.Key) {
 		return
 	}
 	if own := t.find(o, nid); own != 0 && clash[t.requests[own].held.Gap].has(IX) {
-		t.force(o, k, Lock{Gap: S})
+		c.moveGap(o, k)
 	}
 }
 
@@ -192,7 +200,7 @@ func (c *twoPhase) mergeGap(eid entryID) {
 	for g := t.entries[eid].granted.head; g != 0; g = t.requests[g].next {
 		r := &t.requests[g]
 		if clash[r.held.Gap].has(IX) {
-			t.force(r.owner, next, Lock{Gap: S})
+			c.moveGap(r.owner, next)
 		}
 	}
 	// One who waited there as a newcomer may be a holder now, and pass.

@@ -1,100 +1,9 @@
 package locking
 
 import (
-	"time"
-
 	"interleave/sim/event"
 	"interleave/txnproto"
 )
-
-func init() {
-	txnproto.Register(&txnproto.Protocol{
-		Name:    "2pl",
-		Family:  "two-phase locking",
-		Promise: "serializable",
-		Help:    "strict two-phase locking with fair queues, next-key range locks and deadlock detection",
-		Source: "Eswaran, Gray, Lorie, Traiger 1976; Gray, Reuter 1993 ch. 7-8; " +
-			"key-range locks: Mohan 1990 (ARIES/KVL), Lomet 1993",
-		Params:       params,
-		DropReadOnly: true,
-		New: func(h txnproto.Host, p txnproto.Params) txnproto.Controller {
-			return newTwoPhase(h, configOf(p))
-		},
-	})
-}
-
-var params = []txnproto.Param{
-	{
-		Name: "detect", Kind: txnproto.ParamChoice, Default: "immediate",
-		Choices: []string{"immediate", "interval", "wait", "off"},
-		Help:    "when to search for deadlocks: as a wait begins, at intervals, when a wait has lasted, never",
-	},
-	{
-		Name: "detect-interval", Kind: txnproto.ParamDuration, Default: "100ms",
-		Help: "time between searches with detect=interval",
-	},
-	{
-		Name: "detect-after", Kind: txnproto.ParamDuration, Default: "100ms",
-		Help: "how long a wait lasts before its search with detect=wait",
-	},
-	{
-		Name: "lock-timeout", Kind: txnproto.ParamDuration, Default: "0s",
-		Help: "a lock waited for longer aborts the transaction; 0s: never",
-	},
-	{
-		Name: "victim", Kind: txnproto.ParamChoice, Default: "youngest", Choices: victimNames,
-		Help: "who of a deadlock's members is aborted",
-	},
-	{
-		Name: "update-lock", Kind: txnproto.ParamChoice, Default: "x", Choices: []string{"x", "u"},
-		Help: "what a read for update takes: an exclusive lock, or an update lock that readers may share",
-	},
-}
-
-type detectMode uint8
-
-const (
-	detectImmediate detectMode = iota
-	detectInterval
-	detectWait
-	detectOff
-)
-
-// config is the protocol's parameters.
-type config struct {
-	detect      detectMode
-	interval    time.Duration
-	after       time.Duration
-	lockTimeout time.Duration
-	victim      victimPolicy
-	forUpdate   Mode
-}
-
-func configOf(p txnproto.Params) config {
-	c := config{
-		interval:    max(p.Duration("detect-interval"), 1),
-		after:       p.Duration("detect-after"),
-		lockTimeout: p.Duration("lock-timeout"),
-		victim:      victimNamed(p.Choice("victim")),
-		forUpdate:   X,
-	}
-	switch p.Choice("detect") {
-	case "immediate":
-		c.detect = detectImmediate
-	case "interval":
-		c.detect = detectInterval
-	case "wait":
-		c.detect = detectWait
-	case "off":
-		c.detect = detectOff
-	default:
-		panic("locking: unknown value of detect")
-	}
-	if p.Choice("update-lock") == "u" {
-		c.forUpdate = U
-	}
-	return c
-}
 
 // twoPhase is one shard's controller.
 type twoPhase struct {
@@ -114,17 +23,24 @@ type twoPhase struct {
 	wokenDone, looksDone int // how far settle has got in table.woken and looks
 
 	deadlocks
+	prober
+	scanners []owner // who holds a span; see ordered.go
 }
 
 const nobody owner = -1
 
 // branch is what the controller keeps per transaction.
 type branch struct {
-	id     txnproto.TxnID
-	tx     *txnproto.Txn
-	op     *txnproto.Op
-	cursor txnproto.Key // scan: everything in the range before it is locked
-	doomed bool         // aborted by us; Finish follows
+	id      txnproto.TxnID
+	tx      *txnproto.Txn
+	op      *txnproto.Op
+	cursor  txnproto.Key         // scan: everything in the range before it is locked
+	doomed  txnproto.AbortReason // aborted by us for this; Finish follows
+	wounded bool                 // Host.Kill was asked for it
+
+	saved      []savedLock // see savepoint.go
+	ranges     []span      // see ordered.go
+	escalateAt int         // locks below the table when escalation is tried again
 
 	// While it waits:
 	request   requestID
@@ -144,6 +60,9 @@ type branch struct {
 
 func newTwoPhase(h txnproto.Host, c config) *twoPhase {
 	t := &twoPhase{host: h, config: c, table: newTable(), current: nobody}
+	if c.strategy == ordered {
+		t.table.ordered = &keySet{}
+	}
 	t.startDeadlocks()
 	return t
 }
@@ -154,7 +73,7 @@ func (c *twoPhase) branch(tx *txnproto.Txn) owner {
 		c.branches = append(c.branches, branch{})
 	}
 	if b := &c.branches[o]; b.id != tx.ID {
-		*b = branch{id: tx.ID, tx: tx}
+		*b = branch{id: tx.ID, tx: tx, saved: b.saved[:0], ranges: b.ranges[:0]}
 		c.table.grow(o)
 	}
 	return o
@@ -172,8 +91,8 @@ func (c *twoPhase) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 	c.settle()
 	c.current = nobody
 	switch {
-	case b.doomed:
-		return txnproto.Abort(txnproto.Deadlock)
+	case b.doomed != txnproto.NoReason:
+		return txnproto.Abort(b.doomed)
 	case c.answer:
 		return txnproto.Granted
 	default:
@@ -196,7 +115,8 @@ func (c *twoPhase) Finish(tx *txnproto.Txn, _ txnproto.Outcome) {
 		c.table.abandon(id)
 	}
 	c.releaseAll(o)
-	c.branches[o] = branch{}
+	b := &c.branches[o]
+	*b = branch{saved: b.saved[:0], ranges: b.ranges[:0]}
 	if !c.quiet() {
 		c.settle()
 	}
@@ -205,32 +125,57 @@ func (c *twoPhase) Finish(tx *txnproto.Txn, _ txnproto.Outcome) {
 func (c *twoPhase) releaseAll(o owner) {
 	t := c.table
 	ids := t.owned[o]
-	for _, id := range ids {
-		r := &t.requests[id]
-		wrote, indexed := r.held.Row == X, r.indexed
-		eid := t.take(id)
-		k := t.entries[eid].key
-		if indexed {
-			c.uncommitted.Delete(k)
+	if c.config.granularity == granularityRow {
+		for _, id := range ids {
+			c.release(id)
 		}
-		if wrote && t.entries[eid].held.gapped != 0 {
-			c.mergeGap(eid)
+	} else {
+		for i := len(ids) - 1; i >= 0; i-- { // the leaves before the root
+			c.release(ids[i])
 		}
-		t.walk(eid)
-		t.dropIfIdle(eid)
 	}
 	t.owned[o] = ids[:0]
+	if len(c.branches[o].ranges) > 0 {
+		c.dropSpans(o)
+	}
+}
+
+// release takes back a granted lock that its owner's list is about to lose.
+func (c *twoPhase) release(id requestID) {
+	t := c.table
+	r := &t.requests[id]
+	wrote, indexed := r.held.Row == X, r.indexed
+	eid := t.take(id)
+	k := t.entries[eid].key
+	if indexed {
+		c.uncommitted.Delete(k)
+	}
+	if wrote && t.entries[eid].held.gapped != 0 {
+		c.mergeGap(eid)
+	}
+	t.walk(eid)
+	t.dropIfIdle(eid)
 }
 
 // Recover takes back the exclusive locks of a prepared transaction's writes.
 // Its read locks are not needed any more: it is past its lock point.
 func (c *twoPhase) Recover(tx *txnproto.Txn) {
 	o := c.branch(tx)
+	switch c.config.granularity {
+	case granularityRow:
+	case granularityTable:
+		c.recoverLock(o, tableKey, X)
+		return
+	case granularityAuto:
+		c.recoverLock(o, tableKey, IX)
+	default:
+		panic("locking: unknown granularity")
+	}
 	for i := range tx.Puts {
 		p := &tx.Puts[i]
-		id, ok := c.table.acquire(o, p.Key, Lock{Row: X})
-		if !ok {
-			panic("locking: two prepared transactions wrote one key: " + tx.ID.String())
+		id := c.recoverLock(o, p.Key, X)
+		if c.config.strategy == ordered {
+			continue
 		}
 		if p.Deleted || !c.present(p.Key) {
 			c.place(id)
@@ -238,31 +183,46 @@ func (c *twoPhase) Recover(tx *txnproto.Txn) {
 	}
 }
 
-// advance locks what b's operation still lacks and reports whether it has all.
-// Otherwise a wait has begun.
+func (c *twoPhase) recoverLock(o owner, k txnproto.Key, m Mode) requestID {
+	id, ok := c.table.acquire(o, k, Lock{Row: m})
+	if !ok {
+		panic("locking: two prepared transactions wrote one key: " + c.branches[o].id.String())
+	}
+	return id
+}
+
+// advance locks what b's operation still lacks and reports whether it has all, or goes on
+// without (WaitSkip). Otherwise a wait has begun, or b is doomed.
 func (c *twoPhase) advance(o owner) bool {
+	if c.config.strategy == ordered {
+		return c.advanceOrdered(o)
+	}
 	op := c.branches[o].op
 	switch op.Kind {
-	case txnproto.Read:
-		return c.lock(o, op.Key, Lock{Row: S})
+	case txnproto.Read, txnproto.LockShared:
+		return c.lockRow(o, op.Key, S)
 	case txnproto.ReadForUpdate:
-		return c.lock(o, op.Key, Lock{Row: c.config.forUpdate})
+		return c.lockRow(o, op.Key, c.config.forUpdate)
+	case txnproto.LockExclusive:
+		return c.lockRow(o, op.Key, X)
 	case txnproto.Write, txnproto.Modify, txnproto.Insert, txnproto.Delete:
-		return c.lock(o, op.Key, Lock{Row: X}) && c.makePresent(o)
+		return c.lockRow(o, op.Key, X) && (op.Skip || c.covered(o, X) || c.makePresent(o))
 	case txnproto.Scan:
-		return c.lockRange(o)
+		return c.lockAbove(o, S) && c.lockRange(o)
+	case txnproto.RollbackTo, txnproto.NumOpKinds:
+		panic("locking: not an operation for a controller: " + op.Kind.String())
 	default:
 		panic("locking: unknown operation")
 	}
 }
 
-// lock asks for l at k and begins a wait when it is not granted.
+// lock asks for l at k. When it is not granted it reports what mustWait does.
 func (c *twoPhase) lock(o owner, k txnproto.Key, l Lock) bool {
-	id, ok := c.table.acquire(o, k, l)
-	if !ok {
-		c.beginWait(o, id)
+	if c.branches[o].tx.Save > 0 {
+		c.noteSaved(o, k, l)
 	}
-	return ok
+	id, ok := c.table.acquire(o, k, l)
+	return ok || c.mustWait(o, id)
 }
 
 // quiet reports whether nothing is left for settle.
