@@ -81,7 +81,7 @@ func random(seed int) raftScenario {
 }
 
 // TestRaftRandomFaults runs random scenarios, each twice, the second time with the
-// goroutines of AnyOrder stimuli running at once.
+// goroutines of AnyOrder stimuli running at once, and some a third time on files.
 func TestRaftRandomFaults(t *testing.T) {
 	elections, transfers, doubtful := uint64(0), uint64(0), 0
 	from := fromEnv("RAFT_SEED", 1)
@@ -97,6 +97,12 @@ func TestRaftRandomFaults(t *testing.T) {
 			sc.shuffle = true
 			if again := sc.run(t, nil); again.digest != res.digest && again.report.Suspect+res.report.Suspect == 0 {
 				t.Errorf("digest %s, and %s shuffled", res.digest, again.digest)
+			}
+			if seed%5 == 0 {
+				sc.shuffle, sc.dir = false, t.TempDir()
+				if again := sc.run(t, nil); again.digest != res.digest && again.report.Suspect+res.report.Suspect == 0 {
+					t.Errorf("digest %s, and %s on files", res.digest, again.digest)
+				}
 			}
 			elections += res.stats.Elections
 			transfers += res.transfers

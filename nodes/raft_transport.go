@@ -15,6 +15,10 @@ import (
 // errNodeDown is what a call to, or from, a node that crashed ends with.
 var errNodeDown = errors.New("node is down")
 
+// errDeposed is what entries are refused with that an instance sends when it has
+// ceased to be leader.
+var errDeposed = errors.New("leader no more")
+
 // callKind is what a call asks for. The order is that in which calls of one
 // stimulus to one node are sent.
 type callKind uint8
@@ -99,11 +103,23 @@ func (t *transport) file(target raft.ServerAddress, c *call) error {
 	if t.closed {
 		return errNodeDown
 	}
+	if (c.kind == callAppend || c.kind == callSnapshot) && !t.leads(c.term) {
+		return errDeposed
+	}
 	c.from, c.inst = t.rep, t.inst
 	c.to = t.rep.peer(target)
 	c.answers = make(chan raft.RPCResponse, 1)
 	t.out = append(t.out, c)
 	return nil
+}
+
+// leads reports whether the instance is leader in term. The goroutine that
+// replicates to a peer may outlive the leadership, in a call that hangs or in the
+// pause after it: then it finds that it is to stop and that there is something to
+// send, both at once, and chooses at random. What it would send is needless.
+func (t *transport) leads(term uint64) bool {
+	r := t.inst.raft
+	return r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
 // ask files c and waits for the answer.
