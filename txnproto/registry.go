@@ -204,7 +204,7 @@ type Protocol struct {
 	// Versioning says how versions are numbered and whether old ones are kept.
 	Versioning Versioning
 
-	// Declares makes the session lock what a program declares, in key order, with
+	// Declares makes the session lock what a program declares, in the order of LockSet, with
 	// LockShared and LockExclusive, before its first operation.
 	Declares bool
 

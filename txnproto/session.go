@@ -56,7 +56,7 @@ type session struct {
 	act      Action
 	op       Op // under way: the program's, or what the session does on its own
 	phase    opPhase
-	declared []declaredOp
+	declared []ShardLock
 	stepAt   int // next of declared, or of branches when rolling back
 	saves    []savepoint
 	saveSeq  int32

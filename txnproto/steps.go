@@ -1,9 +1,6 @@
 package txnproto
 
-import (
-	"fmt"
-	"sort"
-)
+import "fmt"
 
 // opPhase is on whose behalf a session runs its operation.
 type opPhase uint8
@@ -11,15 +8,9 @@ type opPhase uint8
 const (
 	phaseProgram     opPhase = iota // one operation of the program
 	phaseScan                       // a scan, shard after shard
-	phaseLocking                    // what the program declared, in key order
+	phaseLocking                    // what the program declared, in order
 	phaseRollingBack                // a rollback to a savepoint, branch after branch
 )
-
-// declaredOp is one lock that a session asks for before its program begins.
-type declaredOp struct {
-	op    Op
-	shard ShardID
-}
 
 // savepoint is a mark that a program has set.
 type savepoint struct {
@@ -28,52 +19,14 @@ type savepoint struct {
 	reads, scans int // recorded before it
 }
 
-// lockDeclared asks for everything that the program declares, in key order, the
-// stronger lock where a key is declared twice.
+// lockDeclared asks for everything that the program declares; see LockSet.
 func (s *session) lockDeclared() {
 	p, ok := s.prog.(Declarer)
 	if !ok {
 		panic(fmt.Sprintf("txnproto: a program of %T does not declare what it accesses", s.prog))
 	}
 	s.c.declared = p.Declare(s.c.declared[:0])
-	s.declared = s.declared[:0]
-	for _, op := range s.c.declared {
-		lock := Op{Kind: LockShared, Key: op.Key, End: op.End}
-		if op.Kind.Writes() || op.Kind == ReadForUpdate {
-			lock.Kind = LockExclusive
-		}
-		if op.Kind != Scan {
-			lock.End = 0
-			s.declared = append(s.declared, declaredOp{lock, s.c.cluster.ShardOf(op.Key)})
-			continue
-		}
-		for sh := ShardID(0); int(sh) < s.c.cluster.Shards(); sh++ {
-			if s.c.cluster.Covers(sh, op.Key, op.End) {
-				s.declared = append(s.declared, declaredOp{lock, sh})
-			}
-		}
-	}
-	d := s.declared
-	sort.SliceStable(d, func(i, j int) bool {
-		switch {
-		case d[i].op.Key != d[j].op.Key:
-			return d[i].op.Key < d[j].op.Key
-		case d[i].shard != d[j].shard:
-			return d[i].shard < d[j].shard
-		default:
-			return d[i].op.Kind > d[j].op.Kind // exclusive first
-		}
-	})
-	n := 0
-	for i := range d {
-		single := d[i].op.End == 0
-		if n > 0 && single && d[n-1].op.End == 0 && d[n-1].op.Key == d[i].op.Key {
-			continue
-		}
-		d[n] = d[i]
-		n++
-	}
-	s.declared = d[:n]
+	s.declared = LockSet(s.declared, s.c.declared, s.c.cluster)
 	s.phase, s.stepAt = phaseLocking, 0
 	s.nextDeclared()
 }
@@ -102,8 +55,8 @@ func (s *session) nextDeclared() {
 	}
 	d := &s.declared[s.stepAt]
 	s.stepAt++
-	s.op = d.op
-	s.sendTo(d.shard)
+	s.op = d.Op
+	s.sendTo(d.Shard)
 }
 
 // setSavepoint sets or moves the savepoint name. No message: the branches learn

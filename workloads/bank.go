@@ -275,6 +275,21 @@ func (p *bankProgram) Start(attempt int, fresh bool) {
 	p.pacer.start(p.gen.w.think, &p.gen.streams, p.n)
 }
 
+// Declare implements txnproto.Declarer.
+func (p *bankProgram) Declare(ops []txnproto.Op) []txnproto.Op {
+	if p.class == classAudit && len(p.keys) == 0 {
+		return append(ops, txnproto.Op{Kind: txnproto.Scan, End: txnproto.Key(p.gen.w.keys)})
+	}
+	kind := txnproto.Write
+	if p.class == classAudit {
+		kind = txnproto.Read
+	}
+	for _, k := range p.keys {
+		ops = append(ops, txnproto.Op{Kind: kind, Key: k})
+	}
+	return ops
+}
+
 // Next implements txnproto.Program.
 func (p *bankProgram) Next(last *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	if p.asked >= 0 && last != nil {

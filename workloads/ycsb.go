@@ -304,6 +304,9 @@ func (p *ycsbProgram) Start(attempt int, fresh bool) {
 	p.pacer.start(p.gen.w.think, &p.gen.streams, p.n)
 }
 
+// Declare implements txnproto.Declarer.
+func (p *ycsbProgram) Declare(ops []txnproto.Op) []txnproto.Op { return append(ops, p.ops...) }
+
 // Next implements txnproto.Program.
 func (p *ycsbProgram) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	switch {
