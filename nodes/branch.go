@@ -38,6 +38,10 @@ type branch struct {
 	logged      bool  // its prepare entry is in the log
 	finishing   bool  // its finish entry is on the way to the log
 	own         bool  // this shard coordinates it
+	readOnly    bool  // the whole transaction wrote nowhere
+
+	held      *txnproto.Msg // the next operation of the same client: see Host.holdFor
+	heldSince event.Time
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
 
@@ -107,10 +111,50 @@ func (h *Host) freeBranch(b *branch, o txnproto.Outcome) {
 		h.node.work.WastedCPU += b.cpu
 		h.node.work.WastedDisk += b.disk
 	}
+	h.letGo(b)
 	b.state = branchFree
 	b.tx.ID = 0
 	h.freeSlots = append(h.freeSlots, int32(b.tx.Slot))
 	h.live--
+}
+
+// setPrepared marks a participant's branch as prepared.
+func (h *Host) setPrepared(b *branch) {
+	b.state = branchPrepared
+	c := int(b.info.Client)
+	for c >= len(h.preparedOf) {
+		h.preparedOf = append(h.preparedOf, 0)
+	}
+	h.preparedOf[c] = int32(b.tx.Slot) + 1
+}
+
+// holdFor reports whether m, the first operation of a client's attempt here, is
+// held back because the client's last attempt, whose outcome it knows, has yet to
+// be carried out here. A client so finds its own writes in place, and never
+// conflicts with itself.
+func (h *Host) holdFor(m *txnproto.Msg) bool {
+	c := int(m.Tx.Client)
+	if c >= len(h.preparedOf) || h.preparedOf[c] == 0 {
+		return false
+	}
+	last := h.branches[h.preparedOf[c]-1]
+	if last.info.ID >= m.Tx.ID || last.held != nil {
+		return false
+	}
+	last.held, last.heldSince = m, h.Now()
+	return true
+}
+
+// letGo ends what b holds back. The time counts to the commit protocol.
+func (h *Host) letGo(b *branch) {
+	if c := int(b.info.Client); c < len(h.preparedOf) && h.preparedOf[c] == int32(b.tx.Slot)+1 {
+		h.preparedOf[c] = 0
+	}
+	if m := b.held; m != nil {
+		b.held = nil
+		m.Parts[txnproto.PartCommit] += h.Now().Sub(b.heldSince)
+		h.c.loop.After(0, h.c.hServed, m.Index())
+	}
 }
 
 // find returns the live branch of txn, or nil. slot is where its client last

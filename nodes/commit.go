@@ -35,6 +35,7 @@ type coord struct {
 	voted    []vote // by index in branches
 	waiting  int    // votes outstanding
 	unacked  int
+	readOnly bool  // the transaction wrote nowhere
 	wrote    int32 // rows written, over all participants
 	agreed   txnproto.Vote
 	parts    txnproto.Parts
@@ -94,6 +95,10 @@ func (h *Host) commit(m *txnproto.Msg) {
 	co := h.newCoord()
 	co.info, co.opSeq, co.key, co.parts = m.Tx, m.OpSeq, m.Key, m.Parts
 	co.branches = append(co.branches, m.Branches...)
+	co.readOnly = true
+	for i := range co.branches {
+		co.readOnly = co.readOnly && !co.branches[i].Wrote
+	}
 	for range co.branches {
 		co.voted = append(co.voted, voteNone)
 	}
@@ -139,6 +144,7 @@ func (h *Host) sendPrepares(co *coord) {
 	}
 	for i := 1; i < len(co.branches); i++ {
 		m := h.about(txnproto.MsgPrepare, co, co.branches[i].Shard)
+		m.ReadOnly = co.readOnly
 		m.Slot = co.branches[i].Slot
 		h.c.toShard(h.node.id, m.Shard, m)
 	}
@@ -189,8 +195,8 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 		h.endBranch(b, txnproto.Aborted)
 		return
 	}
-	b.state = branchPrepared
-	if len(b.tx.Puts) == 0 {
+	h.setPrepared(b)
+	if h.needsNoLog(b) {
 		h.vote(b, txnproto.Committed, true, txnproto.NoReason)
 		if h.c.cfg.Protocol.DropReadOnly {
 			h.endBranch(b, txnproto.Committed)
@@ -202,6 +208,19 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 	e.Puts = append(e.Puts, b.tx.Puts...)
 	e.Tag = uint64(b.tx.Slot)
 	h.propose(e)
+}
+
+// needsNoLog reports whether a prepared branch may be forgotten with its leader.
+// One that wrote may not. One that only read may, when its protocol needs no
+// protection of reads after prepare, or when the transaction wrote nowhere: then
+// it takes effect at its first validation, when all it had read was current. A
+// reader whose transaction writes elsewhere must stay protected until the end:
+//
+//	T1 reads x, writes y; prepares at x's shard, whose leader dies and forgets it
+//	T2 writes x and commits; T3 reads the new x and the old y and commits
+//	T1 commits: T1 before T2 before T3 before T1
+func (h *Host) needsNoLog(b *branch) bool {
+	return len(b.tx.Puts) == 0 && (h.c.cfg.Protocol.DropReadOnly || b.readOnly)
 }
 
 // vote tells the coordinator.
@@ -232,6 +251,7 @@ func (h *Host) prepare(m *txnproto.Msg) {
 	}
 	b.cpu += m.Service
 	b.coordinator, b.coord, b.key = m.From, m.Coord, m.Key
+	b.readOnly = m.ReadOnly
 	h.c.pool.Free(m)
 	h.askPrepare(b)
 	h.settle()
@@ -452,7 +472,7 @@ func (h *Host) mustAbort(b *branch, o txnproto.Outcome) {
 
 // finishPrepared ends a prepared branch: through the log when it wrote.
 func (h *Host) finishPrepared(b *branch, o txnproto.Outcome) {
-	if len(b.tx.Puts) == 0 {
+	if h.needsNoLog(b) {
 		h.endBranch(b, o)
 		return
 	}

@@ -22,9 +22,10 @@ type Host struct {
 	machine *machine
 	stopped bool
 
-	branches  []*branch
-	freeSlots []int32
-	live      int
+	branches   []*branch
+	preparedOf []int32 // by client: the slot + 1 of its prepared branch, 0: none
+	freeSlots  []int32
+	live       int
 
 	coords     []*coord
 	freeCoords []int32
@@ -224,6 +225,9 @@ func (h *Host) op(m *txnproto.Msg) {
 	}
 	if b.state != branchServing {
 		panic(fmt.Sprintf("nodes: at %v: %v: operation of %v out of turn", h.Now(), h.shard, m.Tx.ID))
+	}
+	if b.tx.Ops == 0 && h.holdFor(m) {
+		return
 	}
 	b.state = branchIdle
 	b.cpu += m.Service

@@ -16,7 +16,8 @@ import (
 func (h *Host) takeOver() {
 	for _, p := range h.machine.inDoubt() {
 		b := h.newBranch(&p.info)
-		b.state, b.logged = branchPrepared, true
+		h.setPrepared(b)
+		b.logged = true
 		b.coordinator, b.coord, b.key = p.coordinator, -1, rng.Hash(uint64(p.info.ID), h.term)
 		b.tx.Puts = append(b.tx.Puts, p.puts...)
 		if r, ok := h.ctl.(txnproto.Recoverer); ok {
@@ -149,9 +150,12 @@ func (h *Host) stop() {
 		}
 		m := b.msg
 		if m == nil {
+			m = b.held
+		}
+		if m == nil {
 			continue
 		}
-		b.msg = nil
+		b.msg, b.held = nil, nil
 		if h.node.down {
 			h.c.pool.Free(m)
 			continue
