@@ -15,6 +15,7 @@ import (
 type Bare struct {
 	Keys     txnproto.Key
 	Resolved int // answers given after a wait
+	newest   txnproto.Timestamp
 	stats    txnproto.ControlStats
 	control  txnproto.Controller
 }
@@ -25,7 +26,7 @@ func NewBare(p *txnproto.Protocol, keys txnproto.Key) *Bare {
 	if err != nil {
 		panic(err)
 	}
-	h := &Bare{Keys: keys}
+	h := &Bare{Keys: keys, stats: txnproto.ControlStats{Extra: map[string]uint64{}}}
 	h.control = p.New(h, params)
 	return h
 }
@@ -45,11 +46,11 @@ func (h *Bare) Now() event.Time { return 0 }
 // Store returns the host itself.
 func (h *Bare) Store() txnproto.Store { return h }
 
-// NewestTS returns 0.
-func (h *Bare) NewestTS() txnproto.Timestamp { return 0 }
+// NewestTS returns the newest timestamp drawn.
+func (h *Bare) NewestTS() txnproto.Timestamp { return h.newest }
 
-// OldestTS returns 0.
-func (h *Bare) OldestTS() txnproto.Timestamp { return 0 }
+// OldestTS returns the newest timestamp drawn: one transaction runs at a time.
+func (h *Bare) OldestTS() txnproto.Timestamp { return h.newest }
 
 // Resolve counts.
 func (h *Bare) Resolve(*txnproto.Txn, txnproto.Verdict) { h.Resolved++ }
@@ -115,7 +116,8 @@ func (b *BareTxns) Run() {
 	b.tx.Reset()
 	b.next++
 	id := txnproto.TxnID(b.next)
-	b.tx.ID, b.tx.TS, b.tx.FirstTS = id, txnproto.Timestamp(id), txnproto.Timestamp(id)
+	b.newest++
+	b.tx.ID, b.tx.TS, b.tx.FirstTS = id, b.newest, b.newest
 	for i := range b.ops {
 		op := &b.ops[i]
 		op.Key = (b.next*2654435761 + txnproto.Key(i)*40503) % b.Keys
@@ -130,6 +132,8 @@ func (b *BareTxns) Run() {
 	if !b.control.Prepare(&b.tx).IsGranted() {
 		panic("controltest: a commit was not granted")
 	}
+	b.newest++
+	b.tx.CommitTS = b.newest
 	b.control.Finish(&b.tx, txnproto.Committed)
 }
 

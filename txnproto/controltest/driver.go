@@ -33,6 +33,7 @@ type Driver struct {
 	Shards []*Shard
 
 	History []*Attempt // committed ones, in order of decision
+	begun   []*Attempt // those that may be undecided
 
 	params  txnproto.Params
 	newest  txnproto.Timestamp
@@ -55,7 +56,8 @@ func NewDriver(c Config) *Driver {
 		f()
 	})
 	for i := range c.Shards {
-		s := &Shard{id: txnproto.ShardID(i), d: d, store: &store{rows: map[txnproto.Key]txnproto.Row{}}}
+		s := &Shard{id: txnproto.ShardID(i), d: d, store: newStore(c.Protocol.Versioning)}
+		s.stats.Extra = map[string]uint64{}
 		s.timer = d.Loop.Handle("controltest.timer", s.fire)
 		s.random = c.Seed.Stream(fmt.Sprintf("control/%d", i))
 		d.Shards = append(d.Shards, s)
@@ -86,13 +88,16 @@ type Attempt struct {
 	Request  txnproto.RequestID
 	TS       txnproto.Timestamp
 	First    txnproto.Timestamp
+	CommitTS txnproto.Timestamp // drawn at the decision, where versions are numbered by it
 	Number   int
 	Hits     int
 	Outcome  txnproto.Outcome
 	Reason   txnproto.AbortReason
 	Reads    []ReadOf
 	Writes   []ReadOf // versions that it installed
+	ReadOnly bool     // declared to read only
 	branches []*branch
+	agreed   txnproto.Vote
 }
 
 // ReadOf is a version of a key that was read or written.
@@ -107,6 +112,7 @@ func (d *Driver) Begin(r txnproto.RequestID, prev *Attempt) *Attempt {
 	d.newest++
 	a := &Attempt{ID: d.lastTxn, Request: r, TS: d.newest, First: d.newest, Number: 1}
 	a.branches = make([]*branch, len(d.Shards))
+	d.begun = append(d.begun, a)
 	if prev != nil {
 		a.First, a.Number, a.Hits = prev.First, prev.Number+1, prev.Hits
 		if prev.Reason == txnproto.Deadlock {
@@ -127,9 +133,38 @@ func (a *Attempt) participants() []txnproto.ShardID {
 	return ids
 }
 
-// decide notes the commit decision.
+// judge merges the votes of a's branches and returns why it may not commit, if so.
+func (d *Driver) judge(a *Attempt) txnproto.AbortReason {
+	a.agreed = txnproto.Vote{}
+	for _, b := range a.branches {
+		if b == nil || d.Protocol.Agree == nil {
+			continue
+		}
+		var r txnproto.AbortReason
+		if a.agreed, r = d.Protocol.Agree(a.agreed, b.tx.Vote); r != txnproto.NoReason {
+			return r
+		}
+	}
+	return txnproto.NoReason
+}
+
+// decide notes the commit decision. REQUIRES: judge has nothing against it.
 func (d *Driver) decide(a *Attempt) {
 	a.Outcome = txnproto.Committed
+	if d.Protocol.Versioning == txnproto.VersionByCommit {
+		d.newest++
+		a.CommitTS = d.newest
+	}
+	for _, b := range a.branches {
+		if b != nil && b.recovered {
+			a.agreed = txnproto.Vote{} // as when the coordinator is the one that was lost
+		}
+	}
+	for _, b := range a.branches {
+		if b != nil {
+			b.tx.CommitTS, b.tx.Agreed = a.CommitTS, a.agreed
+		}
+	}
 	d.History = append(d.History, a)
 }
 
@@ -151,9 +186,11 @@ type branch struct {
 	op      txnproto.Op
 	wait    bool
 	visible bool // its writes are installed
-	logged  bool // its commit is in the log and cannot be lost
-	reply   func(txnproto.Verdict)
-	told    func(txnproto.AbortReason) // the client's ear for aborts between operations
+	// recovered says that it was prepared under an earlier leader.
+	recovered bool
+	logged    bool // its commit is in the log and cannot be lost
+	reply     func(txnproto.Verdict)
+	told      func(txnproto.AbortReason) // the client's ear for aborts between operations
 }
 
 // Shard is one shard with its controller; it is the controller's Host.
@@ -226,6 +263,7 @@ func (s *Shard) Prepare(a *Attempt, reply func(txnproto.Verdict)) {
 		panic(fmt.Sprintf("controltest: %v is not ready to prepare", a.ID))
 	}
 	b.stage, b.reply, b.wait = preparing, reply, true
+	b.tx.Alone = len(a.participants()) == 1
 	s.enter(func() {
 		v := s.control.Prepare(&b.tx)
 		if !v.IsWaiting() {
@@ -256,7 +294,7 @@ func (s *Shard) Install(a *Attempt) {
 	b.visible = true
 	for i := range b.tx.Puts {
 		p := &b.tx.Puts[i]
-		s.store.install(p)
+		s.store.install(&b.tx, p)
 		a.Writes = append(a.Writes, ReadOf{p.Key, p.Version})
 	}
 }
@@ -265,6 +303,7 @@ func (s *Shard) newBranch(a *Attempt) *branch {
 	b := &branch{attempt: a, stage: running}
 	b.tx = txnproto.Txn{
 		ID: a.ID, Request: a.Request, Attempt: a.Number, Hits: a.Hits, TS: a.TS, FirstTS: a.First,
+		ReadOnly: a.ReadOnly,
 	}
 	b.tx.Slot = slices.Index(s.slots, nil)
 	if b.tx.Slot < 0 {
@@ -346,6 +385,9 @@ func (s *Shard) Log(a *Attempt) {
 // execute does what a granted operation does; it reports false when a constraint forbids it.
 func (s *Shard) execute(b *branch) bool {
 	k := b.op.Key
+	if b.op.Skip {
+		return true
+	}
 	switch b.op.Kind {
 	case txnproto.Read, txnproto.ReadForUpdate:
 		s.read(b, k)
@@ -377,7 +419,7 @@ func (s *Shard) read(b *branch, k txnproto.Key) txnproto.Row {
 	if p := b.tx.Put(k); p != nil {
 		return txnproto.Row{Key: k, Value: p.Value, Exists: !p.Deleted, Own: true}
 	}
-	r := s.store.Get(k)
+	r := s.store.At(k, b.op.Snapshot)
 	b.attempt.Reads = append(b.attempt.Reads, ReadOf{k, r.Version})
 	return r
 }
@@ -401,7 +443,7 @@ func (s *Shard) ChangeLeader() {
 	}
 	s.prepared = slices.DeleteFunc(s.prepared, func(b *branch) bool { return b.stage == ended })
 	for i, b := range s.prepared {
-		b.tx.Slot = i
+		b.tx.Slot, b.recovered = i, true
 		s.slots[i] = b
 		if r, ok := s.control.(txnproto.Recoverer); ok {
 			s.enter(func() { r.Recover(&b.tx) })
@@ -452,7 +494,7 @@ func (d *Driver) Open() int {
 
 // Stats sums the controllers' counters.
 func (d *Driver) Stats() txnproto.ControlStats {
-	var sum txnproto.ControlStats
+	sum := txnproto.ControlStats{Extra: map[string]uint64{}}
 	for _, s := range d.Shards {
 		sum.Deadlocks += s.stats.Deadlocks
 		sum.FalseDeadlocks += s.stats.FalseDeadlocks
@@ -462,6 +504,9 @@ func (d *Driver) Stats() txnproto.ControlStats {
 		sum.QueueSum += s.stats.QueueSum
 		sum.QueueCount += s.stats.QueueCount
 		sum.QueueMax = max(sum.QueueMax, s.stats.QueueMax)
+		for name, n := range s.stats.Extra { // order: sums by name
+			sum.Extra[name] += n
+		}
 	}
 	return sum
 }

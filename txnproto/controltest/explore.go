@@ -120,6 +120,11 @@ func (r *runner) step() {
 		r.due = 1
 		d.Shards[id].Prepare(r.a, r.heard)
 	default:
+		if reason := d.judge(r.a); reason != txnproto.NoReason {
+			r.a.Outcome, r.a.Reason = txnproto.Aborted, reason
+			r.heard(txnproto.Abort(reason))
+			return
+		}
 		r.over = true
 		d.decide(r.a)
 		for _, id := range r.a.participants() {

@@ -28,18 +28,15 @@ func (s *Shard) Store() txnproto.Store { return s.store }
 // NewestTS returns the newest timestamp drawn.
 func (s *Shard) NewestTS() txnproto.Timestamp { return s.d.newest }
 
-// OldestTS returns the timestamp of the oldest attempt with a branch, or the newest
+// OldestTS returns the timestamp of the oldest undecided attempt, or the newest
 // drawn when there is none.
 func (s *Shard) OldestTS() txnproto.Timestamp {
-	oldest := s.d.newest
-	for _, sh := range s.d.Shards {
-		for _, b := range sh.slots {
-			if b != nil {
-				oldest = min(oldest, b.tx.TS)
-			}
-		}
+	d := s.d
+	d.begun = slices.DeleteFunc(d.begun, func(a *Attempt) bool { return a.Outcome != txnproto.Undecided })
+	if len(d.begun) > 0 {
+		return d.begun[0].TS
 	}
-	return oldest
+	return d.newest
 }
 
 // Rand returns the controller's stream.

@@ -22,8 +22,10 @@ import (
 // run has commands as input, one a line, and answers with what each and what
 // followed from it came to:
 //
-//	t1 begin [hits=N] [age=tN]   t1 takes the next timestamp; other commands begin
-//	                             a transaction themselves; age is that of an earlier one
+//	t1 begin [hits=N] [age=tN] [read-only]
+//	                             t1 takes the next timestamp; other commands begin
+//	                             a transaction themselves; age is that of an earlier
+//	                             one; read-only says that the program has declared it
 //	t1 read K, t1 read-for-update K, t1 update K, t1 rmw K, t1 insert K, t1 delete K
 //	t1 scan K END                keys K to END-1
 //	t1 prepare [N], t1 finish    validation, on shard N or all; install and release
@@ -33,7 +35,8 @@ import (
 //	wait DURATION                let virtual time pass
 //	lead N                       shard N (from 1) gets a new leader
 //
-// Transactions are named in the order in which they begin: t1 has timestamp 1.
+// Transactions are named in the order in which they begin: t1 has timestamp 1. Where
+// versions are numbered by commit, commits draw from the same counter.
 // state shows what the controllers hold and the counters of deadlocks.
 func Script(t *testing.T, path string) {
 	s := &script{t: t}
@@ -205,6 +208,8 @@ func (s *script) txn(name string, args []string) (*scripted, error) {
 	for _, arg := range args[1:] {
 		key, value, _ := strings.Cut(arg, "=")
 		switch key {
+		case "read-only":
+			x.a.ReadOnly = true
 		case "hits":
 			if x.a.Hits, err = strconv.Atoi(value); err != nil {
 				return nil, err
@@ -318,6 +323,12 @@ func (s *script) each(x *scripted, ids []txnproto.ShardID, what string, ask func
 }
 
 func (s *script) finish(x *scripted) {
+	if r := s.d.judge(x.a); r != txnproto.NoReason {
+		fmt.Fprintf(&s.out, "  %v commit: %v\n", x.a.ID, txnproto.Abort(r))
+		x.a.Reason = r
+		s.abort(x)
+		return
+	}
 	x.done = true
 	s.d.decide(x.a)
 	for _, id := range x.a.participants() {
@@ -327,6 +338,9 @@ func (s *script) finish(x *scripted) {
 
 func (s *script) abort(x *scripted) {
 	x.done, x.due = true, 0
+	if x.a.Outcome == txnproto.Undecided {
+		x.a.Outcome = txnproto.Aborted
+	}
 	for _, id := range x.a.participants() {
 		s.d.Shards[id].Finish(x.a, txnproto.Aborted)
 	}

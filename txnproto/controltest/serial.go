@@ -24,15 +24,36 @@ func Edges(history []*Attempt) []Edge {
 		v   txnproto.Version
 	}
 	writer := map[version]int{}
+	order := map[txnproto.Key][]txnproto.Version{}
 	for i, a := range history {
 		for _, w := range a.Writes {
 			writer[version{w.Key, w.Version}] = i
+			order[w.Key] = append(order[w.Key], w.Version)
 		}
+	}
+	for _, vs := range order { // order: each by itself
+		slices.Sort(vs)
+	}
+	// around returns the versions before and after v of k, and whether there is one after.
+	around := func(k txnproto.Key, v txnproto.Version) (before, after txnproto.Version, ok bool) {
+		vs := order[k]
+		i, found := slices.BinarySearch(vs, v)
+		if i > 0 {
+			before = vs[i-1]
+		}
+		if found {
+			i++
+		}
+		if i == len(vs) {
+			return before, 0, false
+		}
+		return before, vs[i], true
 	}
 	var edges []Edge
 	for i, a := range history {
 		for _, w := range a.Writes {
-			if j, ok := writer[version{w.Key, w.Version - 1}]; ok && j != i {
+			before, _, _ := around(w.Key, w.Version)
+			if j, ok := writer[version{w.Key, before}]; ok && j != i {
 				edges = append(edges, Edge{j, i, "ww", w.Key})
 			}
 		}
@@ -40,8 +61,10 @@ func Edges(history []*Attempt) []Edge {
 			if j, ok := writer[version{r.Key, r.Version}]; ok && j != i {
 				edges = append(edges, Edge{j, i, "wr", r.Key})
 			}
-			if j, ok := writer[version{r.Key, r.Version + 1}]; ok && j != i {
-				edges = append(edges, Edge{i, j, "rw", r.Key})
+			if _, after, ok := around(r.Key, r.Version); ok {
+				if j := writer[version{r.Key, after}]; j != i {
+					edges = append(edges, Edge{i, j, "rw", r.Key})
+				}
 			}
 		}
 	}

@@ -234,6 +234,11 @@ func (s *session) commit() {
 // decided logs the decision and carries it out.
 func (s *session) decided(ids []txnproto.ShardID) {
 	a := s.a
+	if r := s.w.judge(a); r != txnproto.NoReason {
+		a.Outcome, a.Reason = txnproto.Aborted, r
+		s.lose(r)
+		return
+	}
 	s.w.decide(a)
 	s.w.result.Commits++
 	for _, id := range ids {

@@ -1,9 +1,12 @@
 // Package timestamp is timestamp ordering: transactions behave as if each had
 // run alone at the instant of its timestamp, and who comes too late for that aborts.
 //
-//	basic.go    the protocol: the rules for reads, writes, scans and commits
-//	items.go    read and write timestamps and pending writes by key
-//	ranges.go   read timestamps of ranges, against phantoms
+//	basic.go          to: the rules for reads, writes, scans and commits, and to-thomas
+//	                  and to-strict, which differ in one rule each
+//	items.go          read and write timestamps and pending writes by key
+//	ranges.go         read timestamps of ranges, against phantoms
+//	multiversion.go   mvto: reads go to the version of their time
+//	versions.go       what mvto knows of a key's versions
 package timestamp
 
 import (
@@ -24,9 +27,42 @@ func init() {
 		Source:  "Bernstein, Goodman 1981 (sec. 4); Bernstein, Hadzilacos, Goodman 1987 ch. 4",
 		// A reader's trace is the read timestamp, and that stays when it is gone.
 		DropReadOnly: true,
-		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newBasic(h) },
+		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newBasic(h, ruleBasic) },
+	})
+	txnproto.Register(&txnproto.Protocol{
+		Name:         "to-thomas",
+		Family:       "timestamp ordering",
+		Promise:      "serializable",
+		Help:         "to with Thomas's write rule: a write that a younger one has overtaken is skipped (counted as skipped-writes)",
+		Source:       "Thomas 1979; Bernstein, Goodman 1981 (sec. 4.2)",
+		DropReadOnly: true,
+		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newBasic(h, ruleThomas) },
+	})
+	txnproto.Register(&txnproto.Protocol{
+		Name:         "to-strict",
+		Family:       "timestamp ordering",
+		Promise:      "serializable",
+		Help:         "strict timestamp ordering: reads and writes wait for the end of the row's last writer",
+		Source:       "Bernstein, Hadzilacos, Goodman 1987 (sec. 4.2)",
+		DropReadOnly: true,
+		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newBasic(h, ruleStrict) },
 	})
 }
+
+// rule is which of the protocols a controller follows.
+type rule uint8
+
+const (
+	ruleBasic rule = iota
+	// ruleThomas: of writes that do not read, ts < W is no reason to abort. The write
+	// is granted, stays in the workspace for its own transaction to read, and is
+	// dropped at the prepare. No version of it comes to be, so histories are
+	// conflict serializable in what was installed and view serializable in all.
+	ruleThomas
+	// ruleStrict: W counts from the write, as where rows are changed in place. So at
+	// most one write is pending on an item, and both reads and writes wait for it.
+	ruleStrict
+)
 
 // basic is basic timestamp ordering with two-phase commit as Bernstein and
 // Goodman describe it: a granted write is a prewrite, pending until its transaction
@@ -56,6 +92,7 @@ func init() {
 // come too late for everything and abort with leader-change.
 type basic struct {
 	host     txnproto.Host
+	rule     rule
 	lost     txnproto.Timestamp // the newest one drawn before this controller's birth
 	items    items
 	ranges   ranges
@@ -75,8 +112,8 @@ type branch struct {
 	preparing bool
 }
 
-func newBasic(h txnproto.Host) *basic {
-	return &basic{host: h, lost: h.NewestTS(), items: newItems()}
+func newBasic(h txnproto.Host, r rule) *basic {
+	return &basic{host: h, rule: r, lost: h.NewestTS(), items: newItems()}
 }
 
 func (c *basic) branch(tx *txnproto.Txn) *branch {
@@ -123,8 +160,8 @@ func (c *basic) try(b *branch) txnproto.Verdict {
 var tooLate = txnproto.Abort(txnproto.TSOrder)
 
 func (c *basic) read(b *branch, id itemID) txnproto.Verdict {
-	if c.items.pendingOf(id, b.tx.TS) != 0 {
-		return txnproto.Granted // its own write
+	if b.tx.Put(b.op.Key) != nil {
+		return txnproto.Granted // its own write, which a rollback to a savepoint may have undone
 	}
 	if v := c.readable(b, id, b.op.Key); !v.IsGranted() {
 		return v
@@ -136,7 +173,8 @@ func (c *basic) read(b *branch, id itemID) txnproto.Verdict {
 
 // readable is the rule for reads, without its effect.
 func (c *basic) readable(b *branch, id itemID, k txnproto.Key) txnproto.Verdict {
-	if b.tx.TS < c.items.all[id].written {
+	it := &c.items.all[id]
+	if b.tx.TS < it.written || c.rule == ruleStrict && it.newest != 0 && b.tx.TS < c.items.pending[it.newest].ts {
 		return tooLate
 	}
 	if p := c.items.olderPending(id, b.tx.TS); p != 0 {
@@ -154,8 +192,28 @@ func (c *basic) write(b *branch, id itemID) txnproto.Verdict {
 		return txnproto.Granted
 	}
 	it := &c.items.all[id]
-	if ts < it.read || ts < it.written || ts < c.ranges.read(k) {
+	if ts < it.read || ts < c.ranges.read(k) {
 		return tooLate
+	}
+	switch c.rule {
+	case ruleBasic:
+		if ts < it.written {
+			return tooLate
+		}
+	case ruleThomas:
+		if ts < it.written {
+			return txnproto.Granted // not pending, hence dropped at the prepare
+		}
+	case ruleStrict:
+		p := it.newest
+		if ts < it.written || p != 0 && ts < c.items.pending[p].ts {
+			return tooLate
+		}
+		if p != 0 {
+			return c.wait(b, k, p)
+		}
+	default:
+		panic("timestamp: unknown rule")
 	}
 	c.addPending(b, id, k, b.op.Kind == txnproto.Delete)
 	return txnproto.Granted
@@ -223,7 +281,21 @@ func (c *basic) wait(b *branch, k txnproto.Key, p pendingID) txnproto.Verdict {
 func (c *basic) Prepare(tx *txnproto.Txn) txnproto.Verdict {
 	b := c.branch(tx)
 	b.op, b.preparing = nil, true
+	if c.rule == ruleThomas {
+		c.skipWrites(tx)
+	}
 	return c.tryPrepare(b)
+}
+
+// skipWrites drops the writes that came after a younger one: those that are not pending.
+func (c *basic) skipWrites(tx *txnproto.Txn) {
+	for i := len(tx.Puts) - 1; i >= 0; i-- {
+		k := tx.Puts[i].Key
+		if c.items.pendingOf(c.items.ensure(k), tx.TS) == 0 {
+			tx.DropPut(k)
+			c.host.Stats().Extra["skipped-writes"]++
+		}
+	}
 }
 
 func (c *basic) tryPrepare(b *branch) txnproto.Verdict {

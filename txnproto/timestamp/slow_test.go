@@ -11,6 +11,6 @@ import (
 // Many more random runs.
 func TestRandomRunsSlow(t *testing.T) {
 	for seed := range rng.Seed(6000) {
-		runWorld(t, 1+int(seed%4), 1000+seed)
+		runWorld(t, names[seed/4%4], 1+int(seed%4), 1000+seed)
 	}
 }

@@ -6,6 +6,14 @@ import (
 	"interleave/txnproto/controltest"
 )
 
-func TestSteadyStateAllocatesNothing(t *testing.T) { controltest.NoAllocations(t, protocol(t)) }
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, name := range names {
+		controltest.NoAllocations(t, protocol(t, name))
+	}
+}
 
-func BenchmarkUncontended(b *testing.B) { controltest.Benchmark(b, protocol(b)) }
+func BenchmarkUncontended(b *testing.B) {
+	for _, name := range names {
+		b.Run(name, func(b *testing.B) { controltest.Benchmark(b, protocol(b, name)) })
+	}
+}
