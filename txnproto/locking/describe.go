@@ -5,14 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"interleave/txnproto"
 )
+
+// Describe implements txnproto.Describer: the lock table, a line per locked key, holders
+// before waiters, as describe says. Gaps bear the name of the key at their upper end.
+func (c *twoPhase) Describe(n *txnproto.Names) string {
+	return c.table.describe(func(o owner) string { return n.Txn(c.branches[o].id) }, n.Key)
+}
 
 // describe writes the table, a line per key in key order, for people:
 //
 //	5: T1 X | T2 S, T3 S
 //
 // says that T1 holds X on row 5 and T2 and T3 wait for S, T2 first.
-func (t *table) describe(name func(owner) string) string {
+func (t *table) describe(name func(owner) string, key func(txnproto.Key) string) string {
 	var ids []entryID
 	for i := range t.entries {
 		if i > 0 && t.index.Get(t.entries[i].key) == int32(i) {
@@ -23,10 +31,13 @@ func (t *table) describe(name func(owner) string) string {
 	var b strings.Builder
 	for _, id := range ids {
 		e := &t.entries[id]
-		if e.key == endOfKeys {
+		switch e.key {
+		case endOfKeys:
 			b.WriteString("end:")
-		} else {
-			fmt.Fprintf(&b, "%d:", e.key)
+		case tableKey:
+			b.WriteString("table:")
+		default:
+			b.WriteString(key(e.key) + ":")
 		}
 		sep := " "
 		for g := e.granted.head; g != 0; g = t.requests[g].next {

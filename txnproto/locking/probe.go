@@ -14,8 +14,8 @@ import (
 // waits for. A shard that finds T1 among these has found a cycle.
 //
 // Cycles within a shard are found by its own search at the same time, hence a probe
-// is sent on after those only who do not wait at the shard that sends it, and no
-// member is asked after twice for one wait and shard: seen remembers that for the last
+// is sent on after those only who do not wait at the shard that sends it (and scans,
+// which may wait at several), and no member is asked after twice for one wait and shard: seen remembers that for the last
 // probes, and a bound on the hops ends the others.
 //
 // A probe carries the best victim on its way so far, so that two members of a cycle
@@ -134,6 +134,9 @@ func (c *twoPhase) chase(p probe, start hop) {
 			case c.waits(u):
 				b.mark = search
 				c.probes = append(c.probes, hop{u, c.better(h.victim, u), h.hops + 1})
+				if b.op.Kind == txnproto.Scan && c.firstTime(p, b.id) {
+					c.targets = append(c.targets, b.id) // it may wait elsewhere as well
+				}
 			case c.firstTime(p, b.id):
 				b.mark = search
 				c.targets = append(c.targets, b.id)

@@ -272,5 +272,5 @@ func (c *twoPhase) settle() {
 
 // String shows the lock table: a line per locked key, holders before waiters.
 func (c *twoPhase) String() string {
-	return c.table.describe(func(o owner) string { return c.branches[o].id.String() })
+	return c.Describe(nil)
 }

@@ -1,0 +1,5 @@
+//go:build !slow
+
+package locking
+
+const seedsPerMember = 6
