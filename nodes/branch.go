@@ -40,7 +40,10 @@ type branch struct {
 	own         bool  // this shard coordinates it
 	readOnly    bool  // the whole transaction wrote nowhere
 
-	held      *txnproto.Msg // the next operation of the same client: see Host.holdFor
+	accessed []span // by operations on single rows
+	ranges   bool   // it scanned, inserted or deleted
+
+	held      *txnproto.Msg // a message of the same client's next attempt: see Host.hold
 	heldSince event.Time
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
@@ -92,7 +95,7 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 		h.branches = append(h.branches, b)
 	}
 	tx := b.tx
-	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0]}
+	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0], accessed: b.accessed[:0]}
 	b.tx = tx
 	b.tx.Reset()
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
@@ -128,11 +131,11 @@ func (h *Host) setPrepared(b *branch) {
 	h.preparedOf[c] = int32(b.tx.Slot) + 1
 }
 
-// holdFor reports whether m, the first operation of a client's attempt here, is
-// held back because the client's last attempt, whose outcome it knows, has yet to
-// be carried out here. A client so finds its own writes in place, and never
-// conflicts with itself.
-func (h *Host) holdFor(m *txnproto.Msg) bool {
+// hold reports whether m is held back because its client's last attempt, whose
+// outcome the client knows, has yet to be carried out here and m would meet it: an
+// operation on a row that it accessed, a prepare or a commit. A client so finds its
+// own writes in place, and never waits for or aborts because of itself.
+func (h *Host) hold(m *txnproto.Msg) bool {
 	c := int(m.Tx.Client)
 	if c >= len(h.preparedOf) || h.preparedOf[c] == 0 {
 		return false
@@ -141,8 +144,51 @@ func (h *Host) holdFor(m *txnproto.Msg) bool {
 	if last.info.ID >= m.Tx.ID || last.held != nil {
 		return false
 	}
+	if m.Kind == txnproto.MsgOp && !last.meets(&m.Op) {
+		return false
+	}
 	last.held, last.heldSince = m, h.Now()
 	return true
+}
+
+// span is the keys that an operation accessed.
+type span struct{ lo, hi txnproto.Key }
+
+func spanOf(op *txnproto.Op) span {
+	if op.Kind == txnproto.Scan {
+		return span{op.Key, op.End}
+	}
+	return span{op.Key, op.Key + 1}
+}
+
+// meets reports whether op may touch what the branch has touched. Where rows come
+// and go, or ranges are read, neighbours count too: then it says yes.
+func (b *branch) meets(op *txnproto.Op) bool {
+	switch op.Kind {
+	case txnproto.Insert, txnproto.Delete, txnproto.Scan:
+		return true
+	default:
+	}
+	if b.ranges {
+		return true
+	}
+	s := spanOf(op)
+	for _, t := range b.accessed {
+		if s.lo < t.hi && t.lo < s.hi {
+			return true
+		}
+	}
+	return false
+}
+
+// note remembers what a granted operation has accessed.
+func (b *branch) note(op *txnproto.Op) {
+	switch op.Kind {
+	case txnproto.Insert, txnproto.Delete, txnproto.Scan:
+		b.ranges = true
+	default:
+		b.accessed = append(b.accessed, spanOf(op))
+	}
 }
 
 // letGo ends what b holds back. The time counts to the commit protocol.

@@ -226,7 +226,7 @@ func (h *Host) op(m *txnproto.Msg) {
 	if b.state != branchServing {
 		panic(fmt.Sprintf("nodes: at %v: %v: operation of %v out of turn", h.Now(), h.shard, m.Tx.ID))
 	}
-	if b.tx.Ops == 0 && h.holdFor(m) {
+	if h.hold(m) {
 		return
 	}
 	b.state = branchIdle
@@ -261,6 +261,7 @@ func (h *Host) answer(b *branch, m *txnproto.Msg, v txnproto.Verdict) {
 		return
 	}
 	b.tx.Ops++
+	b.note(&m.Op)
 	m.Kind = txnproto.MsgReply
 	m.Slot = int32(b.tx.Slot)
 	h.c.toClient(h.node.id, m)
