@@ -96,6 +96,8 @@ type Attempt struct {
 	Reads    []ReadOf
 	Writes   []ReadOf // versions that it installed
 	ReadOnly bool     // declared to read only
+	save     int      // savepoints set so far
+	marks    []int    // len(Reads) at each
 	branches []*branch
 	agreed   txnproto.Vote
 }
@@ -185,6 +187,7 @@ type branch struct {
 	stage   stage
 	op      txnproto.Op
 	wait    bool
+	undo    []undoPut
 	visible bool // its writes are installed
 	// recovered says that it was prepared under an earlier leader.
 	recovered bool
@@ -248,6 +251,7 @@ func (s *Shard) Access(a *Attempt, op txnproto.Op, reply func(txnproto.Verdict),
 		panic(fmt.Sprintf("controltest: %v is not ready for an operation", a.ID))
 	}
 	b.op, b.reply, b.told, b.wait = op, reply, told, true
+	b.tx.Save = a.save
 	s.enter(func() {
 		v := s.control.Access(&b.tx, &b.op)
 		if !v.IsWaiting() {
@@ -392,23 +396,24 @@ func (s *Shard) execute(b *branch) bool {
 	case txnproto.Read, txnproto.ReadForUpdate:
 		s.read(b, k)
 	case txnproto.Write:
-		b.tx.SetPut(txnproto.Put{Key: k, Value: b.op.Value})
+		b.put(txnproto.Put{Key: k, Value: b.op.Value})
 	case txnproto.Modify:
 		r := s.read(b, k)
-		b.tx.SetPut(txnproto.Put{Key: k, Value: r.Value + b.op.Value})
+		b.put(txnproto.Put{Key: k, Value: r.Value + b.op.Value})
 	case txnproto.Insert:
 		if s.read(b, k).Exists {
 			return false
 		}
-		b.tx.SetPut(txnproto.Put{Key: k, Value: b.op.Value})
+		b.put(txnproto.Put{Key: k, Value: b.op.Value})
 	case txnproto.Delete:
-		b.tx.SetPut(txnproto.Put{Key: k, Deleted: true})
+		b.put(txnproto.Put{Key: k, Deleted: true})
 	case txnproto.Scan:
 		for k := b.op.Key; k < min(b.op.End, s.d.Keys); k++ {
 			if s.d.ShardOf(k) == s {
 				s.read(b, k)
 			}
 		}
+	case txnproto.LockShared, txnproto.LockExclusive:
 	default:
 		panic("controltest: unknown operation")
 	}

@@ -28,6 +28,13 @@ import (
 //	                             one; read-only says that the program has declared it
 //	t1 read K, t1 read-for-update K, t1 update K, t1 rmw K, t1 insert K, t1 delete K
 //	t1 scan K END                keys K to END-1
+//	t1 OPERATION … nowait        abort, or
+//	t1 OPERATION … skip-locked   leave the row out, or
+//	t1 OPERATION … timeout=D     abort after D, instead of waiting
+//	t1 declare KEY KEY LO-HI …   locks beforehand, as a session does: keys to write, keys
+//	                             LO to HI-1 to scan
+//	t1 savepoint                 the next savepoint, from 1
+//	t1 rollback-to N             undo what was done since savepoint N
 //	t1 prepare [N], t1 finish    validation, on shard N or all; install and release
 //	t1 install                   the first half of finish
 //	t1 commit                    both, when the first succeeds
@@ -257,6 +264,13 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 	case "finish":
 		s.finish(x)
 		return nil
+	case "savepoint":
+		x.a.Savepoint()
+		return nil
+	case "rollback-to":
+		return s.rollbackTo(x, args)
+	case "declare":
+		return s.declare(x, args)
 	case "abort":
 		s.abort(x)
 		return nil
@@ -266,6 +280,11 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 		return fmt.Errorf("unknown operation %q", verb)
 	}
 	op := txnproto.Op{Kind: scriptOps[i], Value: 1}
+	what := verb + " " + strings.Join(args, " ")
+	args, err := waitOptions(&op, args)
+	if err != nil {
+		return err
+	}
 	want := 1
 	if op.Kind == txnproto.Scan {
 		want = 2
@@ -290,7 +309,7 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 		}
 	}
 	x.then = nil
-	s.each(x, ids, verb+" "+strings.Join(args, " "), func(sh *Shard, heard func(txnproto.Verdict)) {
+	s.each(x, ids, what, func(sh *Shard, heard func(txnproto.Verdict)) {
 		sh.Access(x.a, op, heard, func(r txnproto.AbortReason) { heard(txnproto.Abort(r)) })
 	})
 	return nil
@@ -310,7 +329,7 @@ func (s *script) each(x *scripted, ids []txnproto.ShardID, what string, ask func
 				return
 			}
 			if x.due--; x.due == 0 {
-				fmt.Fprintf(&s.out, "  %v %s: granted\n", x.a.ID, what)
+				fmt.Fprintf(&s.out, "  %v %s: %s\n", x.a.ID, what, s.granted(x, ids))
 				if x.then != nil {
 					x.then()
 				}

@@ -122,6 +122,7 @@ func (w *world) request(client, n int) {
 		}
 	}
 	s := &session{w: w, client: client, n: n, ops: ops, id: txnproto.RequestID(client*w.Requests + n + 1)}
+	s.locks = w.lockSet(ops)
 	s.begin(nil)
 }
 
@@ -131,6 +132,8 @@ type session struct {
 	client, n int
 	id        txnproto.RequestID
 	ops       []txnproto.Op
+	locks     []txnproto.ShardLock // to be taken before ops
+	locked    int
 	a         *Attempt
 	next      int
 	due       int // answers outstanding
@@ -139,21 +142,56 @@ type session struct {
 
 func (s *session) begin(prev *Attempt) {
 	s.a = s.w.Begin(s.id, prev)
-	s.next, s.due, s.lost = 0, 0, false
+	s.next, s.locked, s.due, s.lost = 0, 0, 0, false
 	s.step()
 }
 
+// step locks what is declared, then runs the operations, each under a savepoint of its
+// own but for the first: RollbackTo with value n undoes operations n to the last.
 func (s *session) step() {
+	if s.locked < len(s.locks) {
+		l := s.locks[s.locked]
+		s.locked++
+		s.access(l.Op, []*Shard{s.w.Driver.Shards[l.Shard]})
+		return
+	}
 	if s.next == len(s.ops) {
 		s.commit()
 		return
 	}
 	op := s.ops[s.next]
+	if s.next > 0 {
+		s.a.Savepoint()
+	}
 	s.next++
+	if op.Kind == txnproto.RollbackTo {
+		s.rollbackTo(int(op.Value))
+		return
+	}
 	shards := []*Shard{s.w.ShardOf(op.Key)}
 	if op.Kind == txnproto.Scan {
 		shards = s.w.Driver.Shards
 	}
+	s.access(op, shards)
+}
+
+// rollbackTo undoes operations, branch after branch at once.
+func (s *session) rollbackTo(save int) {
+	a := s.a
+	ids := a.participants()
+	s.due = len(ids)
+	for _, id := range ids {
+		sh := s.w.Driver.Shards[id]
+		s.w.call(s.w.delay(), func() {
+			if a.Outcome == txnproto.Undecided {
+				sh.RollbackTo(a, save)
+				s.heard(a, txnproto.Granted, func() { a.forgetReads(save); s.step() })
+			}
+		})
+	}
+}
+
+func (s *session) access(op txnproto.Op, shards []*Shard) {
 	a := s.a
 	s.due = len(shards)
 	for _, sh := range shards {
