@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -205,6 +206,24 @@ func (r *raftLogs) handle() {
 	r.hSettle = on("raft.settle", func(s uint64) { r.settleStep(&r.shards[s]) })
 }
 
+// RemoveRaftFiles removes the data files of a run from its data directory: a run
+// that is done over must not find those of the try before.
+func RemoveRaftFiles(dir string, shards, replicas, nodes int) error {
+	for s := range shards {
+		for j := range replicas {
+			path := dataFile(dir, txnproto.ShardID(s), txnproto.NodeID((s+j)%nodes))
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("data-dir: %s: cannot be cleared: %w", dir, err)
+			}
+		}
+	}
+	return nil
+}
+
+func dataFile(dir string, s txnproto.ShardID, n txnproto.NodeID) string {
+	return filepath.Join(dir, fmt.Sprintf("%v-%v.db", s, n))
+}
+
 // openFiles makes the data directory and a file in it for every replica.
 func (r *raftLogs) openFiles() error {
 	dir := r.cfg.DataDir
@@ -221,8 +240,7 @@ func (r *raftLogs) openFiles() error {
 		}
 	}
 	for _, rep := range r.replicas {
-		path := filepath.Join(dir, fmt.Sprintf("%v-%v.db", rep.shard.id, rep.node))
-		if err := rep.store.openFile(path); err != nil {
+		if err := rep.store.openFile(dataFile(dir, rep.shard.id, rep.node)); err != nil {
 			for _, o := range r.replicas {
 				_ = o.store.closeFile() // the first error says what is wrong
 			}

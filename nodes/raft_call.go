@@ -134,7 +134,7 @@ func (r *raftLogs) conclude(c *call, a raft.RPCResponse) {
 		return
 	}
 	order := vtime.OrderMatters
-	if resp, ok := a.Response.(*raft.AppendEntriesResponse); a.Error != nil || ok && c.pipe != nil && resp.Success {
+	if resp, ok := a.Response.(*raft.AppendEntriesResponse); a.Error != nil || ok && resp.Success {
 		order = vtime.AnyOrder
 	}
 	rep.begin(order)

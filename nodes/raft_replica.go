@@ -142,14 +142,15 @@ func (rep *replica) open(first bool) error {
 //     notes it, the main one commits, the machine's applies. Nothing is sent.
 //   - Proposals, of which the main goroutine finds all: it stores them, then tells
 //     each peer's goroutine, and what these send is put in order by take.
+//   - A follower's success outside a pipeline: the peer's goroutine may send more
+//     before or after the main one has committed. The message is made to say the
+//     commit index of afterwards by refresh.
 //   - The end of a call that failed, and of the pause after it: each concerns one
 //     peer's goroutine.
 //   - The start of an instance and its end: nothing is said.
 //
-// In others, order matters. A new leader starts its peers' goroutines before it
-// stores its no-op, and the first message may carry the no-op or not; after an
-// answer outside a pipeline the peer's goroutine may send more, with the commit
-// index from before the main one took the answer into account, or after.
+// In an election order matters. A new leader starts its peers' goroutines before
+// it stores its no-op, and the first message may carry the no-op or not.
 func (rep *replica) begin(o vtime.Order) { rep.logs.cfg.Bubble.Begin(o) }
 
 // written makes durable what a start has written: it was on the disk before the
@@ -173,6 +174,7 @@ func (rep *replica) collect(extra ...letter) {
 	for _, c := range rep.inst.trans.take() {
 		rep.logs.place(c)
 		c.identify()
+		c.refresh()
 		rep.post(letter{call: c, arg: rep.logs.arg(c)})
 	}
 	rep.saveSnapshot()

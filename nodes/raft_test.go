@@ -163,6 +163,21 @@ func TestRaftFilesCanBeRead(t *testing.T) {
 	}
 }
 
+func TestRaftFilesOfATryBefore(t *testing.T) {
+	sc := lan()
+	sc.dir, sc.requests = t.TempDir(), 100
+	first := sc.run(t, nil)
+	if _, err := newTestRaft(nil, func(c *RaftConfig) { c.DataDir = sc.dir }); err == nil {
+		t.Error("the files of a run were taken for a new one's")
+	}
+	if err := RemoveRaftFiles(sc.dir, sc.shards, sc.replicas, sc.nodes); err != nil {
+		t.Fatal(err)
+	}
+	if again := sc.run(t, nil); again.digest != first.digest {
+		t.Errorf("digest %s, then %s in the same directory", first.digest, again.digest)
+	}
+}
+
 // commitsIn counts the commits in a data file.
 func commitsIn(t *testing.T, path string) (n int) {
 	st, err := raftboltdb.New(raftboltdb.Options{

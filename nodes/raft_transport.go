@@ -314,6 +314,15 @@ func (c *call) identify() {
 	c.key = rng.Hash(rng.Hash(k, c.index), l.times)
 }
 
+// refresh gives a leader's entries the commit index of when they are sent: what
+// they would say had the library's main goroutine run before the one that made
+// them, which is as good an order as any.
+func (c *call) refresh() {
+	if req, ok := c.request.(*raft.AppendEntriesRequest); ok && c.inst.trans.leads(req.Term) {
+		req.LeaderCommitIndex = c.inst.raft.CommitIndex()
+	}
+}
+
 // sent is the latest message of a replica to a peer.
 type sent struct {
 	kind  callKind
