@@ -12,7 +12,22 @@ import (
 // Describe implements txnproto.Describer: the lock table, a line per locked key, holders
 // before waiters, as describe says. Gaps bear the name of the key at their upper end.
 func (c *twoPhase) Describe(n *txnproto.Names) string {
-	return c.table.describe(func(o owner) string { return n.Txn(c.branches[o].id) }, n.Key)
+	name := func(o owner) string { return n.Txn(c.branches[o].id) }
+	return c.table.describe(name, n.Key) + c.describeSpans(n)
+}
+
+// describeSpans writes who holds S on which ranges, a line per holder in the order of
+// their first, under ordered locking.
+func (c *twoPhase) describeSpans(n *txnproto.Names) string {
+	var b strings.Builder
+	for _, o := range c.scanners {
+		b.WriteString("ranges of " + n.Txn(c.branches[o].id) + ":")
+		for _, s := range c.branches[o].ranges {
+			b.WriteString(" " + n.Range(s.lo, s.hi))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // describe writes the table, a line per key in key order, for people:

@@ -2,4 +2,4 @@
 
 package locking
 
-const seedsPerMember = 6
+const seedsPerMember = 4
