@@ -1,9 +1,16 @@
 // Package optimistic is optimistic concurrency control: transactions run without
 // locks on private copies and are validated when they commit.
 //
-//	serial.go    the protocol: Kung and Robinson's backward validation, serial
+//	serial.go    occ, occ-parallel: Kung and Robinson's backward validation
 //	records.go   the validated transactions that are still of interest
 //	index.go     which of them wrote, or has read, a key
+//	shared.go    what the others have in common: who runs, who is pending, who waits
+//	member.go    a branch there, and the rows that came and went
+//	forward.go   occ-forward: Härder's forward validation
+//	version.go   occ-version: a version column
+//	silo.go      silo: lock the writes, then look at the reads
+//	tictoc.go    tictoc: commit timestamps from what was accessed
+//	rows.go      its timestamps
 //
 // # Kung and Robinson's scheme and a replicated log
 //
@@ -58,4 +65,74 @@
 // takes a recovered one to have read everything: who writes anything on the
 // shard is in conflict with it until it ends. Participants that only read must be in
 // the log and be recovered too: the host owes this to a protocol without DropReadOnly.
+// The protocols on shared do the same.
+//
+// # Parallel validation
+//
+// In section 5 of the paper only the test is a critical section. Who has passed it is
+// active until its write phase is over and gets its number then. T must be apart, as
+// before, from what those read who got a number since it began; from those that are
+// active when it asks it must be apart in what it read and in what it wrote, as their
+// write phases overlap. Here a test takes no virtual time in either variant, and the
+// log keeps the writes in order in both; occ-parallel shows the price of the third
+// condition. It never waits: also on several shards a conflict is an abort, as in the
+// paper, and rests on the backoff of retries.
+//
+// # Forward validation
+//
+// T is tested against those that run: none may have read what T writes. Either T
+// gives way, or they do, which is safe while they are not validated themselves.
+// The paper has test and write phase in one critical section. Here a row that a pending
+// transaction writes cannot be read until that one's end: the reader waits. Who
+// waits so is not pending and nobody waits for it, so these waits close no circle.
+// Against the pending of other shards the rules above hold.
+//
+// # Silo
+//
+// Phase 1 locks the rows written, phase 2 tests the rows read, phase 3 writes and
+// unlocks. Phases 1 and 2 are one step at Prepare, and what phase 1 locks stays locked
+// until the end. Differences:
+//
+//   - A TID word is the row's version number and whether a pending member writes it.
+//     Silo's words carry the epoch, by which logs become durable and results are let
+//     go together. Durability is the replicated log's business here, entry by entry,
+//     so there are no epochs.
+//   - Silo spins on a lock with those of smaller keys in hand, in order of key. Here
+//     all are taken in one step, or none and the transaction waits for the
+//     first that is taken; it holds nothing meanwhile and needs no order.
+//   - Nodes of the index are runs of node-keys consecutive keys, and only rows that
+//     come and go change them; there are no splits.
+//   - Phase 2 of one shard is not at the same moment as that of another. In the
+//     schedule of "What several shards force" T1 would find x unlocked on A before T2
+//     locks it, T2 would find y so on B, and both commit. So what a transaction of
+//     several shards has read is protected from phase 2 until its end.
+//
+// # TicToc
+//
+// Each version is known to be valid from its wts to its rts. T commits at the
+// smallest timestamp that is not before the wts of anything it read and after the rts of
+// anything it overwrites; a version read that ends before that is extended, when it
+// still is the newest and not locked, else T aborts. Every dependency then leads
+// to a commit timestamp that is not smaller, and that is larger but for a reader
+// after its writer; so there is no cycle, in whatever order they committed. In particular
+// a reader of an old version commits in the past of who has overwritten it.
+//
+// On several shards the timestamp must be the same on all. Each votes with the
+// interval that will do there, from the smallest timestamp to the first rts that
+// cannot be extended; the coordinator takes the smallest number in all of them or
+// aborts. Versions that can be extended are protected until the decision, and
+// extended to what was agreed.
+//
+// Scans, which the paper leaves to the index, are treated as rows are: a range that
+// was scanned has an rts, which a row that comes or goes there must be after; the wts
+// of an absent row is that of its deletion; and a scan is valid until before the first
+// row that has come or gone there since.
+//
+// Timestamps are volatile. A new leader takes every version of its shard to be valid
+// up to one more than the newest start timestamp of the run, as all are up to 1 at first:
+// this is not less than any commit timestamp, because each commit adds at most one to the
+// largest, and where a former
+// change of leader has made it otherwise, who would commit later than that aborts.
+// What was agreed on may be lost with its coordinator; then the first and the last
+// timestamp that it can have been stand in, each where it is on the safe side.
 package optimistic

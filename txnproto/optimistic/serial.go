@@ -2,9 +2,7 @@ package optimistic
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"interleave/txnproto"
 )
@@ -384,32 +382,4 @@ func (c *serial) unlink(b *branch) {
 }
 
 // String shows the records kept and the branches in their read phase, for people.
-func (c *serial) String() string {
-	var b strings.Builder
-	for n := c.records.first; n <= c.records.last; n++ {
-		r := c.records.at(n)
-		state := "pending"
-		switch {
-		case r.aborted:
-			state = "aborted"
-		case r.finished != 0:
-			state = "committed"
-		}
-		fmt.Fprintf(&b, "#%d %v %s, wrote ", n, r.txn, state)
-		var keys []txnproto.Key
-		for id := r.writes; id != 0; id = c.writers.nodes[id].own {
-			keys = append(keys, c.writers.nodes[id].key)
-		}
-		slices.Sort(keys)
-		fmt.Fprintln(&b, keys)
-	}
-	for s := c.oldest; s != 0; s = c.branches[s-1].newer {
-		t := &c.branches[s-1]
-		fmt.Fprintf(&b, "%v from #%d, read %v", t.id, t.start, t.reads)
-		for _, r := range t.ranges {
-			fmt.Fprintf(&b, " [%d,%d)", r.lo, r.hi)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
+func (c *serial) String() string { return c.Describe(nil) }

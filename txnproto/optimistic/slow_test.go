@@ -14,3 +14,5 @@ func TestRandomRunsSlow(t *testing.T) {
 		runWorld(t, 1+int(seed%4), 1000+seed)
 	}
 }
+
+func TestFamilySlow(t *testing.T) { runSerializable(t, 3000, 1000) }

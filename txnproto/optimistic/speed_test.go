@@ -6,6 +6,16 @@ import (
 	"interleave/txnproto/controltest"
 )
 
-func TestSteadyStateAllocatesNothing(t *testing.T) { controltest.NoAllocations(t, protocol(t)) }
+var all = []string{"occ", "occ-parallel", "occ-forward", "occ-version", "silo", "tictoc"}
 
-func BenchmarkUncontended(b *testing.B) { controltest.Benchmark(b, protocol(b)) }
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, name := range all {
+		controltest.NoAllocations(t, named(t, name))
+	}
+}
+
+func BenchmarkUncontended(b *testing.B) {
+	for _, name := range all {
+		b.Run(name, func(b *testing.B) { controltest.Benchmark(b, named(b, name)) })
+	}
+}
