@@ -4,5 +4,6 @@ package sim
 import (
 	_ "interleave/txnproto/locking"
 	_ "interleave/txnproto/optimistic"
+	_ "interleave/txnproto/snapshot"
 	_ "interleave/txnproto/timestamp"
 )

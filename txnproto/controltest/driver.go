@@ -150,8 +150,11 @@ func (d *Driver) judge(a *Attempt) txnproto.AbortReason {
 	return txnproto.NoReason
 }
 
-// decide notes the commit decision. REQUIRES: judge has nothing against it.
+// decide notes the commit decision, once. REQUIRES: judge has nothing against it.
 func (d *Driver) decide(a *Attempt) {
+	if a.Outcome == txnproto.Committed {
+		return
+	}
 	a.Outcome = txnproto.Committed
 	if d.Protocol.Versioning == txnproto.VersionByCommit {
 		d.newest++

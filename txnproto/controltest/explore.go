@@ -120,11 +120,6 @@ func (r *runner) step() {
 		r.due = 1
 		d.Shards[id].Prepare(r.a, r.heard)
 	default:
-		if reason := d.judge(r.a); reason != txnproto.NoReason {
-			r.a.Outcome, r.a.Reason = txnproto.Aborted, reason
-			r.heard(txnproto.Abort(reason))
-			return
-		}
 		r.over = true
 		d.decide(r.a)
 		for _, id := range r.a.participants() {
@@ -144,8 +139,19 @@ func (r *runner) heard(v txnproto.Verdict) {
 		}
 		return
 	}
-	if r.due--; r.due == 0 {
-		r.next++
+	if r.due--; r.due > 0 {
+		return
+	}
+	r.next++
+	// The last vote decides, as in a coordinator; the finish is a step of its own.
+	if n := len(r.a.participants()); n > 0 && r.next == len(r.ops)+n {
+		d := r.e.d
+		if reason := d.judge(r.a); reason != txnproto.NoReason {
+			r.a.Outcome, r.a.Reason = txnproto.Aborted, reason
+			r.heard(txnproto.Abort(reason))
+			return
+		}
+		d.decide(r.a)
 	}
 }
 
