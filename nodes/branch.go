@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"fmt"
 	"time"
 
 	"interleave/sim/event"
@@ -43,7 +44,8 @@ type branch struct {
 	accessed []span // by operations on single rows
 	ranges   bool   // it scanned, inserted or deleted
 
-	held      *txnproto.Msg // a message of the same client's next attempt: see Host.hold
+	before    int32         // the slot + 1 of the same client's branch prepared before it, 0: none
+	held      *txnproto.Msg // an operation of the same client's next attempt: see Host.hold
 	heldSince event.Time
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
@@ -128,27 +130,31 @@ func (h *Host) setPrepared(b *branch) {
 	for c >= len(h.preparedOf) {
 		h.preparedOf = append(h.preparedOf, 0)
 	}
+	b.before = h.preparedOf[c]
 	h.preparedOf[c] = int32(b.tx.Slot) + 1
 }
 
-// hold reports whether m is held back because its client's last attempt, whose
-// outcome the client knows, has yet to be carried out here and m would meet it: an
-// operation on a row that it accessed, a prepare or a commit. A client so finds its
-// own writes in place, and never waits for or aborts because of itself.
+// hold reports whether operation m is held back because an earlier attempt of its
+// client, whose outcome the client knows, has yet to be carried out here and has
+// accessed the same rows. A client so finds its own writes in place, and never
+// waits for or aborts because of itself.
 func (h *Host) hold(m *txnproto.Msg) bool {
 	c := int(m.Tx.Client)
-	if c >= len(h.preparedOf) || h.preparedOf[c] == 0 {
+	if c >= len(h.preparedOf) {
 		return false
 	}
-	last := h.branches[h.preparedOf[c]-1]
-	if last.info.ID >= m.Tx.ID || last.held != nil {
-		return false
+	for at := h.preparedOf[c]; at != 0; {
+		b := h.branches[at-1]
+		if b.info.ID < m.Tx.ID && b.meets(&m.Op) {
+			if b.held != nil {
+				panic(fmt.Sprintf("nodes: at %v: %v: client %d has two operations under way", h.Now(), h.shard, c))
+			}
+			b.held, b.heldSince = m, h.Now()
+			return true
+		}
+		at = b.before
 	}
-	if m.Kind == txnproto.MsgOp && !last.meets(&m.Op) {
-		return false
-	}
-	last.held, last.heldSince = m, h.Now()
-	return true
+	return false
 }
 
 // span is the keys that an operation accessed.
@@ -193,8 +199,13 @@ func (b *branch) note(op *txnproto.Op) {
 
 // letGo ends what b holds back. The time counts to the commit protocol.
 func (h *Host) letGo(b *branch) {
-	if c := int(b.info.Client); c < len(h.preparedOf) && h.preparedOf[c] == int32(b.tx.Slot)+1 {
-		h.preparedOf[c] = 0
+	if c := int(b.info.Client); c < len(h.preparedOf) {
+		for at := &h.preparedOf[c]; *at != 0; at = &h.branches[*at-1].before {
+			if *at == int32(b.tx.Slot)+1 {
+				*at = b.before
+				break
+			}
+		}
 	}
 	if m := b.held; m != nil {
 		b.held = nil

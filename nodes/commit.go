@@ -91,9 +91,6 @@ func (h *Host) coordOf(txn txnproto.TxnID, index int32) *coord {
 
 // commit starts a commit that the client asks this shard to coordinate.
 func (h *Host) commit(m *txnproto.Msg) {
-	if h.hold(m) {
-		return
-	}
 	b := h.find(m.Tx.ID, m.Slot)
 	co := h.newCoord()
 	co.info, co.opSeq, co.key, co.parts = m.Tx, m.OpSeq, m.Key, m.Parts
@@ -239,9 +236,6 @@ func (h *Host) vote(b *branch, o txnproto.Outcome, readOnly bool, reason txnprot
 
 // prepare takes a coordinator's question.
 func (h *Host) prepare(m *txnproto.Msg) {
-	if h.hold(m) {
-		return
-	}
 	b := h.find(m.Tx.ID, m.Slot)
 	if b == nil || b.state == branchDead {
 		reason := txnproto.LeaderChange

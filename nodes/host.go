@@ -23,7 +23,7 @@ type Host struct {
 	stopped bool
 
 	branches   []*branch
-	preparedOf []int32 // by client: the slot + 1 of its prepared branch, 0: none
+	preparedOf []int32 // by client: the slot + 1 of its newest prepared branch, 0: none
 	freeSlots  []int32
 	live       int
 

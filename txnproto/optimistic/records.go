@@ -9,6 +9,7 @@ type number uint64
 // to be validated against it.
 type record struct {
 	txn      txnproto.TxnID
+	client   txnproto.ClientID
 	slot     int32
 	finished moment // 0: pending
 	aborted  bool   // after its validation, elsewhere: its writes never were

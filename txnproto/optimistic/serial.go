@@ -51,13 +51,15 @@ type serial struct {
 
 // branch is what the controller keeps per transaction.
 type branch struct {
-	id     txnproto.TxnID
-	tx     *txnproto.Txn
-	start  number // every number up to it had finished when the branch began
-	began  moment
-	reads  []txnproto.Key
-	ranges []interval
-	record number // 0 until validated
+	id      txnproto.TxnID
+	tx      *txnproto.Txn
+	start   number // every number up to it had finished when the branch began
+	began   moment
+	reads   []txnproto.Key
+	readAt  []moment // of each read
+	ranges  []interval
+	rangeAt []moment
+	record  number // 0 until validated
 
 	older, newer int32 // in the list of those not yet validated, slot+1
 
@@ -96,7 +98,7 @@ func (c *serial) branch(tx *txnproto.Txn) *branch {
 	if b.id != tx.ID {
 		*b = branch{
 			id: tx.ID, tx: tx, start: c.records.pending - 1, began: c.now,
-			reads: b.reads[:0], ranges: b.ranges[:0], waiters: b.waiters[:0],
+			reads: b.reads[:0], readAt: b.readAt[:0], ranges: b.ranges[:0], rangeAt: b.rangeAt[:0], waiters: b.waiters[:0],
 		}
 		c.link(b)
 	}
@@ -110,10 +112,12 @@ func (c *serial) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Modify, txnproto.Insert:
 		if tx.Put(op.Key) == nil { // else it reads its own write
 			b.reads = append(b.reads, op.Key)
+			b.readAt = append(b.readAt, c.now)
 		}
 	case txnproto.Scan:
 		if op.Key < op.End {
 			b.ranges = append(b.ranges, interval{op.Key, op.End})
+			b.rangeAt = append(b.rangeAt, c.now)
 		}
 	case txnproto.Write, txnproto.Delete:
 	default:
@@ -142,7 +146,7 @@ func (c *serial) validate(b *branch) txnproto.Verdict {
 	}
 	c.unlink(b)
 	c.now++
-	r := record{txn: b.id, slot: int32(b.tx.Slot), ranges: len(b.ranges) > 0}
+	r := record{txn: b.id, client: b.tx.Client, slot: int32(b.tx.Slot), ranges: len(b.ranges) > 0}
 	b.record = c.records.add(r)
 	c.protect(b)
 	return txnproto.Granted
@@ -187,12 +191,32 @@ func (c *serial) concerns(b *branch, n number) bool {
 	return !r.aborted && (r.finished == 0 || r.finished > b.began)
 }
 
+// ownBefore reports whether record n is of b's own client and had finished when b
+// read: then b has read what n wrote. The paper's transactions begin when those
+// before them have finished their write phase; a client that has heard its commit
+// goes on while the write phase is still on its way to other shards.
+func (c *serial) ownBefore(b *branch, n number, read moment) bool {
+	r := c.records.at(n)
+	return r.client == b.tx.Client && r.finished != 0 && r.finished <= read
+}
+
+// scanMissed reports whether a scan of b's covered k, which n wrote, before n's
+// write is known to have been there.
+func (c *serial) scanMissed(b *branch, n number, k txnproto.Key) bool {
+	for i, r := range b.ranges {
+		if r.has(k) && !c.ownBefore(b, n, b.rangeAt[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkReads is the paper's condition: nobody validated since b's start wrote what b read.
 func (c *serial) checkReads(v *verdict) {
 	b := v.b
-	for _, k := range b.reads {
+	for i, k := range b.reads {
 		for id := c.writers.newest(k); id != 0 && !v.invalid; id = c.writers.nodes[id].next {
-			if n := c.writers.nodes[id].record; c.concerns(b, n) {
+			if n := c.writers.nodes[id].record; c.concerns(b, n) && !c.ownBefore(b, n, b.readAt[i]) {
 				v.conflict(n, k)
 			}
 		}
@@ -205,7 +229,7 @@ func (c *serial) checkReads(v *verdict) {
 			continue
 		}
 		for id := c.records.at(n).writes; id != 0; id = c.writers.nodes[id].own {
-			if k := c.writers.nodes[id].key; covered(b.ranges, k) {
+			if k := c.writers.nodes[id].key; c.scanMissed(b, n, k) {
 				v.conflict(n, k)
 				break
 			}
@@ -305,7 +329,7 @@ func (c *serial) Finish(tx *txnproto.Txn, o txnproto.Outcome) {
 	for _, s := range b.waiters {
 		c.woken = append(c.woken, c.branches[s].tx)
 	}
-	*b = branch{reads: b.reads[:0], ranges: b.ranges[:0], waiters: b.waiters[:0]}
+	*b = branch{reads: b.reads[:0], readAt: b.readAt[:0], ranges: b.ranges[:0], rangeAt: b.rangeAt[:0], waiters: b.waiters[:0]}
 	c.prune()
 	// Each is validated anew; the oldest first, which then may make the others abort.
 	slices.SortFunc(c.woken, byAge)
@@ -351,7 +375,7 @@ func (c *serial) Recover(tx *txnproto.Txn) {
 	b := c.branch(tx)
 	c.unlink(b)
 	c.now++
-	b.record = c.records.add(record{txn: b.id, slot: int32(tx.Slot), unknown: true})
+	b.record = c.records.add(record{txn: b.id, client: tx.Client, slot: int32(tx.Slot), unknown: true})
 	c.protect(b)
 }
 
