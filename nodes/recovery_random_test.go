@@ -70,7 +70,7 @@ func runCrashes(t *testing.T, seed uint64) *world {
 	w.loop.RunUntil(w.loop.Now().Add(300 * time.Millisecond))
 	before := w.seen.ended
 	w.loop.RunUntil(w.loop.Now().Add(100 * time.Millisecond))
-	if w.seen.ended-before < 50 {
+	if w.seen.ended-before < 20 { // progress once healed; a stuck client or shard shows as next to none
 		t.Errorf("%d requests ended in 100 ms after the faults", w.seen.ended-before)
 	}
 	w.finish()
