@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
+	"interleave/nodes"
 	"interleave/reports"
 	"interleave/sim/vtime"
 )
@@ -47,7 +46,10 @@ func Run(ctx context.Context, spec RunSpec, opt Options) (*reports.Result, error
 			r.fail(reports.VerdictUnrepeatable, "in each of %d tries a step took 10 ms or more of wall time, so goroutines may have been preempted, and no two agree", maxTries)
 			break
 		}
-		if err = removeData(spec.DataDir); err == nil {
+		if spec.DataDir != "" { // the files of a try that does not count
+			err = nodes.RemoveRaftFiles(spec.DataDir, spec.Shards, spec.Replicas, spec.Machines)
+		}
+		if err == nil {
 			r, trace, suspect, err = try(ctx, spec, opt)
 		}
 	}
@@ -86,21 +88,6 @@ func try(ctx context.Context, spec RunSpec, opt Options) (r *run, trace *bytes.B
 		return r.play()
 	})
 	return r, trace, err == nil && rep.Suspect > 0 && r.verdict() != reports.VerdictCutShort, err
-}
-
-// removeData removes the data files of a try that does not count.
-func removeData(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "s*-n*.db"))
-	for _, f := range files {
-		err = errors.Join(err, os.Remove(f))
-	}
-	if err != nil {
-		return fmt.Errorf("data-dir: %s: making room for another try: %w", dir, err)
-	}
-	return nil
 }
 
 // wall describes the cost of the run on this machine.
