@@ -49,6 +49,7 @@ type Store struct {
 	shard      txnproto.ShardID
 	place      Placement
 	base       txnproto.Workload
+	sparse     txnproto.Sparse // nil: every initial key holds a row
 	versioning txnproto.Versioning
 	initial    txnproto.Key // keys below are initial rows
 	slots      []record     // open addressing, linear probing; a power of two
@@ -66,8 +67,9 @@ const storeMinSlots = 64
 
 // NewStore returns the shard's store in its initial state.
 func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
+	sparse, _ := base.(txnproto.Sparse)
 	return &Store{
-		shard: shard, place: place, base: base, versioning: v, initial: txnproto.Key(base.InitialKeys()),
+		shard: shard, place: place, base: base, sparse: sparse, versioning: v, initial: txnproto.Key(base.InitialKeys()),
 		slots: make([]record, storeMinSlots), mask: storeMinSlots - 1,
 	}
 }
@@ -91,10 +93,15 @@ func (s *Store) Get(k txnproto.Key) txnproto.Row {
 
 // first is the row of k in the initial state.
 func (s *Store) first(k txnproto.Key) txnproto.Row {
-	if k < s.initial {
+	if s.hasFirst(k) {
 		return txnproto.Row{Key: k, Value: s.base.Initial(k), Exists: true}
 	}
 	return txnproto.Row{Key: k}
+}
+
+// hasFirst reports whether k holds a row in the initial state.
+func (s *Store) hasFirst(k txnproto.Key) bool {
+	return k < s.initial && (s.sparse == nil || !s.sparse.Absent(k))
 }
 
 // At returns the newest row of k whose version is not above v; 0 stands for the
@@ -250,7 +257,7 @@ func (s *Store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 		if !ok || next >= s.initial {
 			break
 		}
-		if r := s.find(next); r.version == 0 || !r.deleted() {
+		if r := s.find(next); r.version == 0 && s.hasFirst(next) || r.version != 0 && !r.deleted() {
 			return next, true
 		}
 		k = next + 1
@@ -276,7 +283,9 @@ func (s *Store) Scan(lo, hi txnproto.Key, v txnproto.Version, rows []txnproto.Ro
 			break
 		}
 		k = next
-		rows = append(rows, s.At(k, v))
+		if row := s.At(k, v); row.Exists || row.Version != 0 {
+			rows = append(rows, row)
+		}
 	}
 	if hi > s.initial {
 		s.beyond.Ascend(max(lo, s.initial), func(b txnproto.Key) bool {

@@ -78,6 +78,12 @@ type Workload interface {
 	Check(final View) error
 }
 
+// Sparse is implemented by workloads some of whose initial keys hold no row at the start.
+type Sparse interface {
+	// Absent reports whether k holds no row. REQUIRES: k < InitialKeys.
+	Absent(k Key) bool
+}
+
 // View reads the committed state of the whole database.
 type View interface {
 	// Get returns the row of k in its last committed state.
