@@ -176,6 +176,10 @@ func (c *Clients) Start() {
 	}
 }
 
+// StartClient sets one client of a closed loop going now. It is for whoever decides
+// the order of arrivals, instead of Start.
+func (c *Clients) StartClient(id ClientID) { c.start(uint64(id)) }
+
 func (c *Clients) start(i uint64) {
 	done := c.cfg.PerClient > 0 && c.sessions[i].reqSeq >= uint64(c.cfg.PerClient)
 	if !c.closing && !done {
