@@ -125,16 +125,20 @@ func (s *items) settle(id itemID, k txnproto.Key, store txnproto.Store) {
 	}
 }
 
-func (s *items) describe(c *basic) string {
+func (s *items) describe(c *basic) string { return s.describeNamed(c, nil) }
+
+// describeNamed writes a line per key: its read and write timestamps, and who has
+// writes pending on it, the youngest first.
+func (s *items) describeNamed(c *basic, n *txnproto.Names) string {
 	var keys keymap.Ordered[itemID]
 	s.index.Each(func(k txnproto.Key, v int32) { keys.Set(k, itemID(v)) })
 	var b strings.Builder
 	for k, id, ok := keys.Ceil(0); ok; k, id, ok = keys.Ceil(k + 1) {
 		it := &s.all[id]
-		fmt.Fprintf(&b, "%d: R=%d W=%d", k, it.read, it.written)
+		fmt.Fprintf(&b, "%s: R=%d W=%d", n.Key(k), it.read, it.written)
 		sep := " pending "
 		for p := it.newest; p != 0; p = s.pending[p].next {
-			fmt.Fprintf(&b, "%s%v", sep, c.branches[s.pending[p].owner].id)
+			b.WriteString(sep + n.Txn(c.branches[s.pending[p].owner].id))
 			sep = ", "
 		}
 		b.WriteByte('\n')
