@@ -7,11 +7,12 @@ import (
 
 // GraphDOT returns the precedence graph in Graphviz's language. Edges bear the items
 // and kinds of their conflicts; those of the shortest cycle are red.
-func (c *Classification) GraphDOT() string {
-	g := &c.Graph
+func (c *Classification) GraphDOT() string { return c.Graph.dot("precedence", "Precedence graph") }
+
+func (g *Graph) dot(name, title string) string {
 	var b strings.Builder
-	b.WriteString("digraph precedence {\n")
-	b.WriteString("  graph [label=\"Precedence graph\", labelloc=t, fontname=\"sans-serif\"];\n")
+	fmt.Fprintf(&b, "digraph %s {\n", name)
+	fmt.Fprintf(&b, "  graph [label=\"%s\", labelloc=t, fontname=\"sans-serif\"];\n", title)
 	b.WriteString("  node [shape=circle, fontname=\"sans-serif\"];\n")
 	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=11];\n")
 	for _, t := range g.Txns {

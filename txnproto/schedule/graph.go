@@ -56,6 +56,8 @@ type Edge struct {
 	// Conflicts has the first pair of each item and kind, in order of the later
 	// operation.
 	Conflicts []Conflict `json:"conflicts"`
+
+	text []string // what stands at the edge of a graph that is not of conflicts; else nil
 }
 
 // Graph is the precedence graph of the projection.
@@ -78,6 +80,9 @@ func (g *Graph) Edge(from, to Txn) *Edge {
 
 // labels are an edge's conflicts in short: "x rw, ww".
 func (e *Edge) labels() []string {
+	if e.text != nil {
+		return e.text
+	}
 	var out []string
 	var items []Item
 	for _, c := range e.Conflicts {

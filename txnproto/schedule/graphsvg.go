@@ -53,9 +53,10 @@ func (a area) union(b area) area {
 // GraphSVG returns the precedence graph as a picture: the transactions on a circle in
 // order of their numbers, an arrow for each edge with its items and kinds, the
 // shortest cycle in red.
-func (c *Classification) GraphSVG() string {
-	g := &c.Graph
-	p := &graphPicture{g: g, at: circle(len(g.Txns), radiusFor(g))}
+func (c *Classification) GraphSVG() string { return drawGraph(&c.Graph, "Precedence graph") }
+
+func drawGraph(g *Graph, title string) string {
+	p := &graphPicture{g: g, title: title, at: circle(len(g.Txns), radiusFor(g))}
 	for _, n := range p.at {
 		p.taken = append(p.taken, around(n, 2*nodeRadius, 2*nodeRadius))
 	}
@@ -142,6 +143,7 @@ func (z bezier) at(t float64) point {
 
 type graphPicture struct {
 	g      *Graph
+	title  string
 	at     []point
 	curves []bezier
 	labels []area
@@ -219,7 +221,6 @@ func crosses(z bezier, a area) bool {
 }
 
 func (p *graphPicture) draw() string {
-	const title = "Precedence graph"
 	all := area{-88, -nodeRadius, 88, nodeRadius} // room for the heading
 	for _, a := range p.taken {
 		all = all.union(a)
@@ -232,7 +233,7 @@ func (p *graphPicture) draw() string {
 	shift := point{graphPad - all.x1, graphPad + graphTitle - all.y1}
 	width, height := all.x2-all.x1+2*graphPad, all.y2-all.y1+2*graphPad+graphTitle
 	c := &canvas{}
-	c.text(width/2, graphPad+2, 15, ink, "bold", title)
+	c.text(width/2, graphPad+2, 15, ink, "bold", p.title)
 	for i := range p.g.Edges {
 		e, z := &p.g.Edges[i], p.curves[i]
 		colour, stroke := ink, 1.4
@@ -257,7 +258,7 @@ func (p *graphPicture) draw() string {
 		fmt.Fprintf(&c.b, `<circle cx="%s" cy="%s" r="%s" fill="#eef2f7" stroke="%s" stroke-width="1.5"/>`+"\n", num(n.x), num(n.y), num(nodeRadius), ink)
 		c.text(n.x, n.y, 15, ink, "bold", t.String())
 	}
-	return c.wrapSVG(width, height, title+" of "+arrows(p.g.Txns, ", "))
+	return c.wrapSVG(width, height, p.title+" of "+arrows(p.g.Txns, ", "))
 }
 
 // arrow draws a curve with a head at its end.

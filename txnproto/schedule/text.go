@@ -259,3 +259,31 @@ func (t *report) final(c *Classification) {
 	}
 	t.wrap("  ", "", strings.Join(out, ", "))
 }
+
+// ShortName is an operation's text without the number of its transaction, as it stands
+// in the transaction's own column: r(x) for r1(x), commit for c1. Text that is no
+// operation of t comes back as it is.
+func ShortName(op string, t Txn) string {
+	n := strconv.Itoa(int(t))
+	at := strings.Index(op, n)
+	if at < 0 {
+		return op
+	}
+	rest := op[at+len(n):]
+	switch op[:at] {
+	case "b":
+		return "begin" + rest
+	case "c":
+		return "commit" + rest
+	case "a":
+		return "abort" + rest
+	case "s":
+		return "save" + rest
+	case "rb":
+		return "back" + rest
+	case "r", "u", "w", "i", "d", "rel":
+		return op[:at] + rest
+	default:
+		return op
+	}
+}
