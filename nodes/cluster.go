@@ -140,7 +140,22 @@ func (c *Cluster) Control() txnproto.ControlStats {
 			sum.Extra[name] += count
 		}
 	}
+	if c.cfg.Protocol.Versioning != txnproto.VersionLatest {
+		c.countOldVersions(sum.Extra)
+	}
 	return sum
+}
+
+// countOldVersions adds what old versions the leaders' stores keep, now and at most
+// since their start. The latter is the sum of the shards' maxima, which need not fall
+// on one moment.
+func (c *Cluster) countOldVersions(extra map[string]uint64) {
+	for _, h := range c.hosts {
+		if h != nil {
+			extra["old-versions"] += uint64(h.machine.store.old)
+			extra["old-versions-max"] += uint64(h.machine.store.most)
+		}
+	}
 }
 
 // ResetStats starts the counters of stations, logs and controllers anew.

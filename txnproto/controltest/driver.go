@@ -22,6 +22,8 @@ type Config struct {
 	// Early makes a commit visible some time before the controller hears of it, as
 	// a replicated log does that applies several entries at once.
 	Early bool
+	// LateBegin lets Explore begin a program with its first step instead of before all.
+	LateBegin bool
 	// After is called when a controller call, and what followed from it, is over.
 	After func(s txnproto.ShardID, c txnproto.Controller)
 }

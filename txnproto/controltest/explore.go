@@ -55,6 +55,7 @@ type explorer struct {
 
 type runner struct {
 	e    *explorer
+	id   txnproto.RequestID
 	a    *Attempt
 	ops  []txnproto.Op
 	next int
@@ -72,7 +73,11 @@ func (e *explorer) attempts() []*Attempt {
 
 func (e *explorer) run(choices *[]choice) {
 	for i, ops := range e.programs {
-		e.runners = append(e.runners, &runner{e: e, a: e.d.Begin(txnproto.RequestID(i+1), nil), ops: ops})
+		r := &runner{e: e, id: txnproto.RequestID(i + 1), ops: ops}
+		if !e.d.LateBegin {
+			r.a = e.d.Begin(r.id, nil)
+		}
+		e.runners = append(e.runners, r)
 	}
 	for depth := 0; ; {
 		var ready []int
@@ -101,6 +106,9 @@ func (e *explorer) run(choices *[]choice) {
 // step takes the program's next step.
 func (r *runner) step() {
 	d := r.e.d
+	if r.a == nil {
+		r.a = d.Begin(r.id, nil)
+	}
 	switch {
 	case r.next < len(r.ops):
 		op := r.ops[r.next]
