@@ -43,11 +43,11 @@ func (s *rows) raise(ts txnproto.Timestamp) {
 	}
 }
 
-func (s *rows) describe(b *strings.Builder) {
+func (s *rows) describe(b *strings.Builder, n *txnproto.Names) {
 	var keys keymap.Ordered[int32]
 	s.index.Each(func(k txnproto.Key, v int32) { keys.Set(k, v) })
 	for k, i, ok := keys.Ceil(0); ok; k, i, ok = keys.Ceil(k + 1) {
-		fmt.Fprintf(b, "%d valid from %d to %d\n", k, s.all[i].written, s.all[i].read)
+		fmt.Fprintf(b, "%s valid from %d to %d\n", n.Key(k), s.all[i].written, s.all[i].read)
 	}
 }
 
@@ -119,8 +119,8 @@ func (x *intervalMax) raise(i interval, ts txnproto.Timestamp) {
 	}
 }
 
-func (x *intervalMax) describe(b *strings.Builder) {
+func (x *intervalMax) describe(b *strings.Builder, n *txnproto.Names) {
 	for k, ts, ok := x.steps.Ceil(0); ok; k, ts, ok = x.steps.Ceil(k + 1) {
-		fmt.Fprintf(b, "from %d on scanned until %d\n", k, ts)
+		fmt.Fprintf(b, "from %s on scanned until %d\n", n.Key(k), ts)
 	}
 }

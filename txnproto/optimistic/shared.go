@@ -369,41 +369,44 @@ func (c *shared) Leftover() string {
 	return ""
 }
 
-// String shows the members, for people: the pending by slot, then the running by age.
-func (c *shared) String() string {
+// String shows the members, for tests.
+func (c *shared) String() string { return c.Describe(nil) }
+
+// Describe implements txnproto.Describer: the pending by slot, with what they write,
+// then the running by age, with the versions they have read.
+func (c *shared) Describe(n *txnproto.Names) string {
 	var b strings.Builder
 	for i := range c.members {
-		if m := &c.members[i]; m.pending {
-			fmt.Fprintf(&b, "%v pending, wrote [", m.id)
-			for j := range m.tx.Puts {
-				if j > 0 {
-					b.WriteByte(' ')
-				}
-				fmt.Fprint(&b, m.tx.Puts[j].Key)
-			}
-			b.WriteByte(']')
-			c.describeReads(&b, m)
+		m := &c.members[i]
+		if !m.pending {
+			continue
 		}
+		var keys []txnproto.Key
+		for j := range m.tx.Puts {
+			keys = append(keys, m.tx.Puts[j].Key)
+		}
+		fmt.Fprintf(&b, "%s pending, wrote %s", n.Txn(m.id), keyList(n, keys))
+		m.describeReads(&b, n)
 	}
 	for s := c.oldest; s != 0; s = c.members[s-1].newer {
 		m := &c.members[s-1]
-		fmt.Fprintf(&b, "%v runs", m.id)
-		c.describeReads(&b, m)
+		fmt.Fprintf(&b, "%s runs", n.Txn(m.id))
+		m.describeReads(&b, n)
 	}
 	return b.String()
 }
 
-func (c *shared) describeReads(b *strings.Builder, m *member) {
+func (m *member) describeReads(b *strings.Builder, n *txnproto.Names) {
 	if m.unknown {
 		b.WriteString(", read nobody knows what\n")
 		return
 	}
 	b.WriteString(", read")
 	for i := range m.reads {
-		fmt.Fprintf(b, " %d@%d", m.reads[i].key, m.reads[i].version)
+		fmt.Fprintf(b, " %s@%d", n.Key(m.reads[i].key), m.reads[i].version)
 	}
 	for i := range m.ranges {
-		fmt.Fprintf(b, " [%d,%d)", m.ranges[i].lo, m.ranges[i].hi)
+		b.WriteString(" " + n.Range(m.ranges[i].lo, m.ranges[i].hi))
 	}
 	b.WriteByte('\n')
 }

@@ -223,14 +223,14 @@ func (c *tictoc) leave(m *member, o txnproto.Outcome) {
 	}
 }
 
-// Finish ends the branch.
-func (c *tictoc) Finish(tx *txnproto.Txn, o txnproto.Outcome) { c.shared.Finish(tx, o) }
+// String shows the members and the timestamps, for tests.
+func (c *tictoc) String() string { return c.Describe(nil) }
 
-// String also shows the timestamps of the rows.
-func (c *tictoc) String() string {
+// Describe implements txnproto.Describer: as the others, and the timestamps.
+func (c *tictoc) Describe(n *txnproto.Names) string {
 	var b strings.Builder
-	b.WriteString(c.shared.String())
-	c.rows.describe(&b)
-	c.scans.describe(&b)
+	b.WriteString(c.shared.Describe(n))
+	c.rows.describe(&b, n)
+	c.scans.describe(&b, n)
 	return b.String()
 }
