@@ -90,6 +90,10 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 		{"broken-2pl-no-range-locks", []string{"keys=20", "ops=4", "scan=0.4", "insert=0.4", "update=0.1", "workload-param=scan-length-max=64"}},
 		{"broken-to-no-check", []string{"keys=10"}},
 		{"broken-occ-skips-read-set", []string{"keys=10"}},
+		{"broken-mvto-no-read-check", []string{"keys=10"}},
+		{"broken-si-last-updater", []string{"keys=10"}},
+		{"broken-si-no-wait", []string{"keys=10"}},
+		{"broken-ssi-no-pivot", []string{"keys=10"}},
 	}
 	for _, c := range cases {
 		t.Run(c.protocol, func(t *testing.T) {

@@ -10,6 +10,10 @@
 //	broken-occ-skips-read-set     validation does not know what was read
 //	broken-occ-no-pending-check   shards validate without regard for two-phase commit
 //	broken-occ-drops-readers      participants that only read drop out when prepared
+//	broken-mvto-no-read-check     writes do not look at who has read the version before
+//	broken-si-last-updater        a write goes over a version that its snapshot lacks
+//	broken-si-no-wait             reads do not wait for what is being decided
+//	broken-ssi-no-pivot           pivots of dangerous structures commit
 package broken
 
 import (
@@ -18,6 +22,7 @@ import (
 	// The sound protocols, for their registration.
 	_ "interleave/txnproto/locking"
 	_ "interleave/txnproto/optimistic"
+	_ "interleave/txnproto/snapshot"
 	_ "interleave/txnproto/timestamp"
 )
 
@@ -36,6 +41,10 @@ type variant struct {
 	alone bool
 	// drop lets read-only participants drop out.
 	drop bool
+	// mute leaves votes unread.
+	mute bool
+	// late makes every timestamp that the controller asks the host for later than all.
+	late bool
 }
 
 var variants = []variant{
@@ -47,6 +56,10 @@ var variants = []variant{
 	{name: "broken-occ-skips-read-set", of: "occ", help: "validation does not know what was read", rewrite: blindWritesOnly},
 	{name: "broken-occ-no-pending-check", of: "occ", help: "validates each shard by itself", alone: true},
 	{name: "broken-occ-drops-readers", of: "occ", help: "readers drop out when prepared", drop: true},
+	{name: "broken-mvto-no-read-check", of: "mvto", help: "writes do not look at who has read", ignore: txnproto.TSOrder},
+	{name: "broken-si-last-updater", of: "si", help: "a write goes over what its snapshot lacks", ignore: txnproto.WriteConflict},
+	{name: "broken-si-no-wait", of: "si", help: "reads do not wait for what is being decided", late: true},
+	{name: "broken-ssi-no-pivot", of: "ssi", help: "pivots commit", ignore: txnproto.SSIPivot, mute: true},
 }
 
 // writesOnly hides reads.
@@ -74,8 +87,11 @@ func init() {
 			panic("broken: no protocol " + v.of)
 		}
 		p := *sound
-		p.Name, p.Help = v.name, "for tests, not serializable: "+v.help
+		p.Name, p.Help = v.name, "for tests, does not keep its promise: "+v.help
 		p.DropReadOnly = sound.DropReadOnly || v.drop
+		if v.mute {
+			p.Agree = nil
+		}
 		p.New = func(h txnproto.Host, params txnproto.Params) txnproto.Controller {
 			c := &controller{variant: v}
 			c.host = &host{Host: h, c: c}

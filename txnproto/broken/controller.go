@@ -1,6 +1,10 @@
 package broken
 
-import "interleave/txnproto"
+import (
+	"math"
+
+	"interleave/txnproto"
+)
 
 // controller stands between a host and a sound controller.
 type controller struct {
@@ -38,6 +42,13 @@ func (h *host) Shards() int {
 		return 1
 	}
 	return h.Host.Shards()
+}
+
+func (h *host) NewestTS() txnproto.Timestamp {
+	if h.c.late {
+		return math.MaxUint64
+	}
+	return h.Host.NewestTS()
 }
 
 func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
