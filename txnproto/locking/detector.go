@@ -302,7 +302,7 @@ func (c *twoPhase) Receive(from txnproto.ShardID, m *txnproto.Message) {
 	case msgProbe:
 		c.probed(m)
 	case msgProbeAgain:
-		c.newProbe(m.Txn)
+		c.newProbe(m)
 	default:
 		panic("locking: unknown message")
 	}
@@ -314,7 +314,14 @@ func (c *twoPhase) PeerReset(s txnproto.ShardID) {
 	if c.detector != nil {
 		c.detector.lose(s)
 	}
-	if s == 0 {
+	if c.config.detect == detectProbe {
+		// Its kills, and the probes that would have followed, may be lost.
+		for o := range c.branches {
+			if c.waits(owner(o)) {
+				c.looks = append(c.looks, owner(o))
+			}
+		}
+	} else if s == 0 {
 		for o := range c.branches {
 			if c.waits(owner(o)) && c.branches[o].published {
 				c.sendWait(owner(o))

@@ -22,8 +22,8 @@ import (
 // who both detect it choose the same one (in the paper, who detects it is the victim).
 // The shard where the victim waits kills it if it is still in that wait; else
 // the deadlock was broken already, or never was one, and counts as false. Unless
-// the victim is T1, T1 may be on further cycles that the probe has not seen for the
-// first one, and a new probe is sent.
+// the victim is T1, T1 may be on further cycles, and a new probe is sent; a shard
+// that has found a cycle looks for no more of them with the same probe.
 //
 // Of a cycle's waits one begins last, and its probe meets all the others. A
 // probe lost with a leader was on its way to waits that are lost with it.
@@ -34,8 +34,11 @@ const (
 	msgProbeAgain                      // a cycle through Txn, which waits at the receiver, is broken
 )
 
-// argOrigin of a msgKill is 1 more than the shard that shall probe again for Txns[0], if not 0.
-const argOrigin = argFirst
+// Arguments of a msgKill after a probe, and of a msgProbeAgain.
+const (
+	argNumber = argFirst // the probe's number
+	argOrigin = argLocks // 1 more than the shard that shall probe again for Txns[0]; 0: none
+)
 
 // Arguments of probes.
 const (
@@ -67,6 +70,7 @@ type prober struct {
 type seenProbe struct {
 	who    txnproto.Key // initiator and origin; 0: none
 	number uint64
+	done   bool // it has found a cycle here
 	after  []txnproto.TxnID
 }
 
@@ -76,6 +80,9 @@ type probe struct {
 	origin    txnproto.ShardID // where its wait is
 	number    uint64
 }
+
+// key names a probe but for its number.
+func (p probe) key() txnproto.Key { return txnproto.Key(p.initiator)<<12 | txnproto.Key(p.origin) }
 
 // hop is a waiter that a probe has reached, with the best victim on the way to it.
 type hop struct {
@@ -107,6 +114,7 @@ func (c *twoPhase) better(a probeVictimRef, o owner) probeVictimRef {
 // startProbe sends out a probe of o's wait.
 func (c *twoPhase) startProbe(o owner) {
 	c.epoch++
+	c.branches[o].probe = c.epoch
 	c.chase(probe{c.branches[o].id, c.host.Shard(), c.epoch}, hop{o, c.victimRef(o), 1})
 }
 
@@ -118,9 +126,6 @@ func (c *twoPhase) chase(p probe, start hop) {
 	c.probes = append(c.probes[:0], start)
 	for i := 0; i < len(c.probes); i++ {
 		h := c.probes[i]
-		if !c.waits(h.o) {
-			continue // the victim of a cycle just found
-		}
 		c.targets = c.targets[:0]
 		closes := false
 		c.blockers = c.table.appendBlockers(c.blockers[:0], c.branches[h.o].request)
@@ -147,6 +152,7 @@ func (c *twoPhase) chase(p probe, start hop) {
 		}
 		if closes {
 			c.convict(p, h)
+			return
 		}
 	}
 }
@@ -193,10 +199,12 @@ func (c *twoPhase) probed(m *txnproto.Message) {
 
 // convict orders the victim of the cycle that h closes to be killed.
 func (c *twoPhase) convict(p probe, h hop) {
+	c.seen[c.seenAt.Get(p.key())-1].done = true // it has come here with firstTime
 	countCycle(c.host.Stats(), h.hops)
 	kill := txnproto.Message{Kind: msgKill, Txn: h.victim.txn}
 	kill.Args[argEpoch], kill.Args[argSlot] = h.victim.epoch, h.victim.slot
 	if h.victim.txn != p.initiator {
+		kill.Args[argNumber] = p.number
 		kill.Args[argOrigin] = uint64(p.origin) + 1
 		kill.Txns = append(c.convicts[:0], p.initiator)
 		c.convicts = kill.Txns
@@ -213,18 +221,19 @@ func (c *twoPhase) probeAgain(m *txnproto.Message) {
 	if m.Args[argOrigin] == 0 {
 		return
 	}
-	origin, initiator := txnproto.ShardID(m.Args[argOrigin]-1), m.Txns[0]
-	if origin == c.host.Shard() {
-		c.newProbe(initiator)
+	c.message = txnproto.Message{Kind: msgProbeAgain, Txn: m.Txns[0]}
+	c.message.Args[argNumber] = m.Args[argNumber]
+	if origin := txnproto.ShardID(m.Args[argOrigin] - 1); origin != c.host.Shard() {
+		c.host.Send(origin, &c.message)
 		return
 	}
-	c.message = txnproto.Message{Kind: msgProbeAgain, Txn: initiator}
-	c.host.Send(origin, &c.message)
+	c.newProbe(&c.message)
 }
 
-// newProbe has txn's wait here, if there is one, looked at again.
-func (c *twoPhase) newProbe(txn txnproto.TxnID) {
-	if o := owner(c.index.Get(txnproto.Key(txn)) - 1); o != nobody {
+// newProbe has a wait here looked at again, unless that is done or it is over.
+func (c *twoPhase) newProbe(m *txnproto.Message) {
+	o := owner(c.index.Get(txnproto.Key(m.Txn)) - 1)
+	if o != nobody && c.branches[o].probe == m.Args[argNumber] {
 		c.looks = append(c.looks, o)
 	}
 }
@@ -232,7 +241,7 @@ func (c *twoPhase) newProbe(txn txnproto.TxnID) {
 // firstTime reports whether a probe is after txn here for the first time, and notes
 // that it was. A probe that its initiator has sent a later one than is over.
 func (c *twoPhase) firstTime(p probe, txn txnproto.TxnID) bool {
-	who := txnproto.Key(p.initiator)<<12 | txnproto.Key(p.origin)
+	who := p.key()
 	at := c.seenAt.Get(who) - 1
 	if at < 0 {
 		if len(c.seen) < probesSeen {
@@ -244,15 +253,15 @@ func (c *twoPhase) firstTime(p probe, txn txnproto.TxnID) bool {
 		if s.who != 0 {
 			c.seenAt.Delete(s.who)
 		}
-		s.who, s.number, s.after = who, p.number, s.after[:0]
+		s.who, s.number, s.done, s.after = who, p.number, false, s.after[:0]
 		*c.seenAt.Ref(who) = at + 1
 	}
 	s := &c.seen[at]
 	switch {
-	case p.number < s.number:
+	case p.number < s.number, p.number == s.number && s.done:
 		return false
 	case p.number > s.number:
-		s.number, s.after = p.number, s.after[:0]
+		s.number, s.done, s.after = p.number, false, s.after[:0]
 	}
 	for _, t := range s.after {
 		if t == txn {

@@ -47,6 +47,7 @@ type branch struct {
 	epoch     uint64 // of the wait; no two waits at a shard share one
 	looked    bool   // its first look is over
 	published bool   // the detector knows of it
+	probe     uint64 // number of its last probe
 	detectAt  event.Timer
 	timeoutAt event.Timer
 
