@@ -47,7 +47,7 @@ func mustBeOK(t *testing.T, res *reports.Result) {
 	}
 }
 
-var protocols = []string{"2pl", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "occ"}
+var protocols = []string{"2pl", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "to-thomas", "to-strict", "mvto", "rc", "si", "ssi", "mv2pl", "occ"}
 
 func TestEveryProtocolKeepsItsPromise(t *testing.T) {
 	workloads := [][]string{
@@ -66,7 +66,14 @@ func TestEveryProtocolKeepsItsPromise(t *testing.T) {
 					}
 					spec := specOf(t, append([]string{"protocol=" + protocol, "replication=" + replication, "clients=12", "requests=" + requests, "warmup=10ms"}, w...)...)[0]
 					first := runOne(t, spec)
-					mustBeOK(t, first)
+					if protocol == "rc" && strings.HasSuffix(w[len(w)-1], "access=read") {
+						// Reading a balance and then writing it is what read committed does not protect.
+						if first.Verdict != reports.VerdictInvariant || fmt.Sprint(first.Isolation.Found) != "read-committed" {
+							t.Fatalf("verdict %s (%s), found %v; want lost updates", first.Verdict, first.Why, first.Isolation.Found)
+						}
+					} else {
+						mustBeOK(t, first)
+					}
 					if first.Committed == 0 {
 						t.Fatal("nothing was committed")
 					}
