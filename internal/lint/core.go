@@ -75,6 +75,7 @@ var allowedImports = []struct{ file, importPath, why string }{
 	{"nodes/", "github.com/tidwall/btree", "the ordered store"},
 	{"txnproto/controltest/", "testing", "it runs controllers in tests and is imported by tests only"},
 	{"txnproto/controltest/", "github.com/cockroachdb/datadriven", "it runs controllers in tests and is imported by tests only"},
+	{"txnproto/conformance/", "testing", "it is a suite that tests call"},
 	{"txnproto/", "github.com/tidwall/btree", "ordered lock tables and version maps"},
 }
 
