@@ -19,7 +19,7 @@ type Info struct {
 }
 
 // registry is the one list, in the order in which help shows it.
-var registry = []Info{ycsbInfo, bankInfo, twoTransfersInfo}
+var registry = []Info{ycsbInfo, bankInfo, twoTransfersInfo, queueInfo}
 
 // Workloads lists the registered workloads.
 func Workloads() []Info { return slices.Clone(registry) }

@@ -46,6 +46,7 @@ func TestProgramsDoNotDependOnWhatHappens(t *testing.T) {
 		{"bank", map[string]string{"keys": "20", "audit": "0.2", "audit-keys": "5", "distribution": "zipfian"}},
 		{"bank", map[string]string{"keys": "20", "initial": "0", "distribution": "moving-hotspot", "every": "3"}},
 		{"two-transfers", nil},
+		{"ycsb", map[string]string{"undo": "0.5", "keys": "50"}},
 	} {
 		want := programs(t, mustNew(t, c.name, c.given, 4), 5, "client/2", 2, n)
 		w := mustNew(t, c.name, c.given, 4)
@@ -119,6 +120,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{"ycsb", map[string]string{"ops": "64", "keys": "100", "distribution": "zipfian", "theta": "2"}},
 		{"bank", map[string]string{"audit": "0.1", "audit-keys": "10"}},
 		{"two-transfers", nil},
+		{"queue", nil},
 	} {
 		w := mustNew(t, c.name, c.given, 2)
 		g := w.Generator(1, "client/0", 0)
@@ -149,7 +151,7 @@ func TestNewErrors(t *testing.T) {
 		clients int
 		want    string
 	}{
-		{"ycbs", nil, 1, `unknown workload "ycbs": allowed are ycsb, bank, two-transfers`},
+		{"ycbs", nil, 1, `unknown workload "ycbs": allowed are ycsb, bank, two-transfers, queue`},
 		{"ycsb", nil, 0, "clients is 0, allowed are whole numbers from 1"},
 		{"ycsb", map[string]string{"kyes": "1"}, 1, `unknown parameter "kyes"`},
 		{"ycsb", map[string]string{"keys": "0"}, 1, "keys: 0: want a whole number from 1"},

@@ -41,6 +41,8 @@ var ycsbInfo = Info{
 			{Name: "scan-lengths", Kind: txnproto.ParamChoice, Default: "uniform", Choices: []string{"uniform", "zipfian"}, Help: "how scan lengths are distributed; zipfian has the short ones more often"},
 			valueBytesParam(1000),
 			opThinkParam("0s"),
+			waitParam("block"),
+			{Name: "undo", Kind: txnproto.ParamFloat, Default: "0", Min: 0, Max: 1, Help: "share of transactions that go back to a savepoint once and do their second half again"},
 		},
 	),
 	make: newYCSB,
@@ -75,11 +77,14 @@ type ycsb struct {
 	scans      rng.Chooser
 	valueBytes int
 	think      rng.Dist
+	wait       txnproto.WaitMode
+	undo       float64
 	draws      draws
 }
 
 func newYCSB(p txnproto.Params, clients int) (txnproto.Workload, error) {
 	w := &ycsb{keys: uint64(p.Int("keys")), clients: uint64(clients), valueBytes: p.Int("value-bytes")}
+	w.wait, w.undo = waitMode(p), p.Float("undo")
 	var err error
 	if w.mix, err = ycsbMix(p); err != nil {
 		return nil, err
@@ -221,6 +226,8 @@ type ycsbProgram struct {
 	at       int
 	class    txnproto.ClassID
 	ops      []txnproto.Op
+	undoes   bool  // goes back to its middle once
+	stage    uint8 // of going back: how many of its two steps are done
 	pacer    pacer
 }
 
@@ -233,7 +240,7 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 	n := c.length(s)
 	p.ops = p.ops[:0]
 	for range n {
-		op := txnproto.Op{Kind: c.kind(s.Uint64())}
+		op := txnproto.Op{Kind: c.kind(s.Uint64()), Wait: w.wait}
 		switch op.Kind {
 		case txnproto.Read, txnproto.ReadForUpdate, txnproto.Delete:
 		case txnproto.Write:
@@ -253,6 +260,7 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 		}
 		p.ops = append(p.ops, op)
 	}
+	p.undoes = w.undo > 0 && s.Float64() < w.undo
 	p.fresh = 0
 	p.drawKeys()
 	return inserts
@@ -300,7 +308,7 @@ func (p *ycsbProgram) Start(attempt int, fresh bool) {
 		p.fresh = keysOf
 		p.drawKeys()
 	}
-	p.at = 0
+	p.at, p.stage = 0, 0
 	p.pacer.start(p.gen.w.think, &p.gen.streams, p.n)
 }
 
@@ -309,7 +317,16 @@ func (p *ycsbProgram) Declare(ops []txnproto.Op) []txnproto.Op { return append(o
 
 // Next implements txnproto.Program.
 func (p *ycsbProgram) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step {
+	const middle = 1 // the savepoint
 	switch {
+	case p.undoes && p.stage == 0 && p.at == len(p.ops)/2:
+		p.stage = 1
+		a.Savepoint = middle
+		return txnproto.StepSavepoint
+	case p.undoes && p.stage == 1 && p.at == len(p.ops):
+		p.stage, p.at = 2, len(p.ops)/2
+		a.Savepoint = middle
+		return txnproto.StepRollbackTo
 	case p.at == len(p.ops):
 		return txnproto.StepCommit
 	case p.pacer.pause(p.at, a):
