@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"fmt"
 	"time"
 
 	"interleave/sim/event"
@@ -44,9 +43,8 @@ type branch struct {
 	accessed []span // by operations on single rows
 	ranges   bool   // it scanned, inserted or deleted
 
-	before    int32         // the slot + 1 of the same client's branch prepared before it, 0: none
-	held      *txnproto.Msg // an operation of the same client's next attempt: see Host.hold
-	heldSince event.Time
+	before int32  // the slot + 1 of the same client's branch prepared before it, 0: none
+	held   []held // operations of the same client's next attempts: see Host.hold
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
 
@@ -97,7 +95,7 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 		h.branches = append(h.branches, b)
 	}
 	tx := b.tx
-	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0], accessed: b.accessed[:0]}
+	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0], accessed: b.accessed[:0], held: b.held[:0]}
 	b.tx = tx
 	b.tx.Reset()
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
@@ -146,15 +144,19 @@ func (h *Host) hold(m *txnproto.Msg) bool {
 	for at := h.preparedOf[c]; at != 0; {
 		b := h.branches[at-1]
 		if b.info.ID < m.Tx.ID && b.meets(&m.Op) {
-			if b.held != nil {
-				panic(fmt.Sprintf("nodes: at %v: %v: client %d has two operations under way", h.Now(), h.shard, c))
-			}
-			b.held, b.heldSince = m, h.Now()
+			b.held = append(b.held, held{m, h.Now()})
 			return true
 		}
 		at = b.before
 	}
 	return false
+}
+
+// held is an operation that is held back. One client can have several: of an
+// attempt that was killed meanwhile, and of the next.
+type held struct {
+	m     *txnproto.Msg
+	since event.Time
 }
 
 // span is the keys that an operation accessed.
@@ -207,11 +209,11 @@ func (h *Host) letGo(b *branch) {
 			}
 		}
 	}
-	if m := b.held; m != nil {
-		b.held = nil
-		m.Parts[txnproto.PartCommit] += h.Now().Sub(b.heldSince)
-		h.c.loop.After(0, h.c.hServed, m.Index())
+	for _, o := range b.held {
+		o.m.Parts[txnproto.PartCommit] += h.Now().Sub(o.since)
+		h.c.loop.After(0, h.c.hServed, o.m.Index())
 	}
+	b.held = b.held[:0]
 }
 
 // find returns the live branch of txn, or nil. slot is where its client last

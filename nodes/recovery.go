@@ -139,6 +139,15 @@ func (h *Host) peerLost(shard txnproto.ShardID) {
 	h.settle()
 }
 
+// drop gives up an operation that waits while the leadership ends.
+func (h *Host) drop(m *txnproto.Msg) {
+	if h.node.down {
+		h.c.pool.Free(m)
+		return
+	}
+	h.refuse(m, txnproto.LeaderChange)
+}
+
 // stop ends the leadership: nothing more is done here. When the node lives on,
 // clients that wait for it are told; those of a node that is down find out by
 // their timeout.
@@ -149,19 +158,14 @@ func (h *Host) stop() {
 			h.node.work.WastedCPU += b.cpu
 			h.node.work.WastedDisk += b.disk
 		}
-		m := b.msg
-		if m == nil {
-			m = b.held
+		if b.msg != nil {
+			h.drop(b.msg)
+			b.msg = nil
 		}
-		if m == nil {
-			continue
+		for _, o := range b.held {
+			h.drop(o.m)
 		}
-		b.msg, b.held = nil, nil
-		if h.node.down {
-			h.c.pool.Free(m)
-			continue
-		}
-		h.refuse(m, txnproto.LeaderChange)
+		b.held = b.held[:0]
 	}
 	if h.node.down {
 		return
