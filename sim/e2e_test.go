@@ -47,7 +47,7 @@ func mustBeOK(t *testing.T, res *reports.Result) {
 	}
 }
 
-var protocols = []string{"2pl", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "to-thomas", "to-strict", "mvto", "rc", "si", "ssi", "mv2pl", "occ"}
+var protocols = []string{"2pl", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "to-thomas", "to-strict", "mvto", "rc", "si", "ssi", "mv2pl", "occ", "occ-parallel", "occ-forward", "occ-version", "silo", "tictoc"}
 
 func TestEveryProtocolKeepsItsPromise(t *testing.T) {
 	workloads := [][]string{
@@ -97,6 +97,9 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 		{"broken-2pl-no-range-locks", []string{"keys=20", "ops=4", "scan=0.4", "insert=0.4", "update=0.1", "workload-param=scan-length-max=64"}},
 		{"broken-to-no-check", []string{"keys=10"}},
 		{"broken-occ-skips-read-set", []string{"keys=10"}},
+		{"broken-forward-skips-readers", []string{"keys=10"}},
+		{"broken-silo-skips-reads", []string{"keys=10"}},
+		{"broken-tictoc-skips-reads", []string{"keys=10"}},
 		{"broken-mvto-no-read-check", []string{"keys=10"}},
 		{"broken-si-last-updater", []string{"keys=10"}},
 		{"broken-si-no-wait", []string{"keys=10"}},

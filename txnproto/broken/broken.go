@@ -10,6 +10,11 @@
 //	broken-occ-skips-read-set     validation does not know what was read
 //	broken-occ-no-pending-check   shards validate without regard for two-phase commit
 //	broken-occ-drops-readers      participants that only read drop out when prepared
+//	broken-forward-skips-readers  validation does not know what the running have read
+//	broken-silo-skips-reads       phase 2 is left out
+//	broken-silo-unprotected       what was read is not protected until the end
+//	broken-tictoc-skips-reads     timestamps are computed from the writes only
+//	broken-tictoc-no-agreement    each shard commits at a timestamp of its own
 //	broken-mvto-no-read-check     writes do not look at who has read the version before
 //	broken-si-last-updater        a write goes over a version that its snapshot lacks
 //	broken-si-no-wait             reads do not wait for what is being decided
@@ -56,6 +61,11 @@ var variants = []variant{
 	{name: "broken-occ-skips-read-set", of: "occ", help: "validation does not know what was read", rewrite: blindWritesOnly},
 	{name: "broken-occ-no-pending-check", of: "occ", help: "validates each shard by itself", alone: true},
 	{name: "broken-occ-drops-readers", of: "occ", help: "readers drop out when prepared", drop: true},
+	{name: "broken-forward-skips-readers", of: "occ-forward", help: "validation does not know who has read", rewrite: blindWritesOnly},
+	{name: "broken-silo-skips-reads", of: "silo", help: "does not look at what was read", rewrite: blindWritesOnly},
+	{name: "broken-silo-unprotected", of: "silo", help: "what was read can be overwritten before the end", alone: true},
+	{name: "broken-tictoc-skips-reads", of: "tictoc", help: "timestamps come from the writes only", rewrite: blindWritesOnly},
+	{name: "broken-tictoc-no-agreement", of: "tictoc", help: "each shard has a commit timestamp of its own", alone: true, mute: true},
 	{name: "broken-mvto-no-read-check", of: "mvto", help: "writes do not look at who has read", ignore: txnproto.TSOrder},
 	{name: "broken-si-last-updater", of: "si", help: "a write goes over what its snapshot lacks", ignore: txnproto.WriteConflict},
 	{name: "broken-si-no-wait", of: "si", help: "reads do not wait for what is being decided", late: true},
