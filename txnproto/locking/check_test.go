@@ -26,6 +26,9 @@ func (c *twoPhase) check() error {
 	}
 	for o, ids := range t.owned {
 		for _, id := range ids {
+			if err := c.checkAbove(owner(o), id); err != nil {
+				return err
+			}
 			if r := &t.requests[id]; r.owner != owner(o) || r.held == (Lock{}) && !r.waits() {
 				return fmt.Errorf("owner %d has a request that is not its own or idle", o)
 			}
@@ -88,6 +91,26 @@ func (t *table) checkEntry(eid entryID) error {
 	}
 	if n != e.queue.n || waited != e.waited {
 		return fmt.Errorf("queue: %d of %d, tally %v of %v", n, e.queue.n, waited, e.waited)
+	}
+	return nil
+}
+
+// checkAbove verifies that who has a lock on a row or gap has the one above it that it needs.
+func (c *twoPhase) checkAbove(o owner, id requestID) error {
+	r := &c.table.requests[id]
+	k := c.table.entries[r.entry].key
+	if c.config.granularity == granularityRow || k == tableKey {
+		return nil
+	}
+	if c.config.granularity == granularityTable {
+		return fmt.Errorf("%v has a lock at %d below the table", c.branches[o].id, k)
+	}
+	need, have := IS, c.tableMode(o)
+	if m := r.held.join(r.want).Row; m == U || m == X {
+		need = IX
+	}
+	if Join(have, need) != have {
+		return fmt.Errorf("%v has %v at %d and %v on the table", c.branches[o].id, r.held.join(r.want), k, have)
 	}
 	return nil
 }

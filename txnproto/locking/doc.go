@@ -1,13 +1,30 @@
 // Package locking is two-phase locking: a lock table with fair queues, next-key
 // range locks against phantoms, and deadlock detection within and across shards.
 //
-//	twophase.go    the protocol: what each operation locks, and how it goes on after a wait
+//	protocols.go   the members, their parameters
+//	twophase.go    the controller: what each operation locks, and how it goes on after a wait
 //	modes.go       lock modes with their compatibility and conversion tables
 //	locktable.go   holders and queues by key
+//	granularity.go the table above the rows, intention locks, escalation
 //	nextkey.go     range locks: which keys a scan locks and what an insert must ask
+//	ordered.go     locks that are declared beforehand; exact ranges
+//	savepoint.go   what a rollback to a savepoint releases
+//	prevention.go  waits that are forbidden: no-wait, wait-die, wound-wait, NOWAIT, SKIP LOCKED
 //	deadlock.go    when a wait is looked at, the search for cycles, victims
 //	victim.go      the policies that choose a victim
-//	detector.go    cycles that span shards
+//	detector.go    cycles that span shards, found centrally
+//	probe.go       the same by edge chasing
+//
+// # The members
+//
+// They lock alike and differ in what becomes of a lock that is not free:
+//
+//	2pl            waits; cycles of waits are found and a member of each is aborted
+//	2pl-timeout    waits, but not long
+//	2pl-nowait     aborts
+//	2pl-waitdie    waits for younger ones, aborts because of older ones
+//	2pl-woundwait  aborts younger ones, waits for older ones
+//	2pl-ordered    waits; everybody locks in one order, so there is no cycle
 //
 // # A lock's life
 //

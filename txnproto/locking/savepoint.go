@@ -56,6 +56,10 @@ func (c *twoPhase) RollbackTo(tx *txnproto.Txn, save int) {
 			c.weaken(o, s.key, s.before)
 		}
 	}
+	if c.config.granularity == granularityAuto && c.tableMode(o) == None {
+		// All is undone; gaps that were moved and therefore kept go with their table.
+		c.releaseAll(o)
+	}
 	if !c.quiet() {
 		c.settle()
 	}
