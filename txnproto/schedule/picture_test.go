@@ -126,3 +126,47 @@ func TestViewSearchBound(t *testing.T) {
 		t.Errorf("got %v", v)
 	}
 }
+
+// TestRunTimeline: the picture of an executed schedule is well-formed, lies in its
+// frame, and has a box and a shade for each step and each wait.
+func TestRunTimeline(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	for range 200 {
+		var marks []RunMark
+		waits := 0
+		for i := range 1 + r.IntN(40) {
+			m := RunMark{Txn: Txn(r.IntN(5)), Text: "w(x=x+1)", Style: Write, Label: strconv.Itoa(i)}
+			if r.IntN(4) == 0 {
+				m.Waiting, m.Caption = true, "waits for T3 over x"
+				waits++
+			}
+			marks = append(marks, m)
+		}
+		svg := RunTimelineSVG("Run under 2pl", marks)
+		if got := elements(t, svg); got["rect"] < 1+len(marks)+waits || got["text"] < 2*len(marks) {
+			t.Fatalf("%d steps with %d waits drawn as %v", len(marks), waits, got)
+		}
+	}
+}
+
+// TestWaitsFor: the cycle of a deadlock is found and drawn in red, and a graph without
+// one has none.
+func TestWaitsFor(t *testing.T) {
+	w := NewWaitsFor([]WaitEdge{{1, 2, "x"}, {2, 3, "y"}, {3, 1, "z"}, {4, 1, "z"}, {1, 2, "q"}})
+	if got := arrows(w.Cycle, " "); got != "T1 T2 T3 T1" {
+		t.Errorf("cycle %s", got)
+	}
+	svg, dot := w.SVG(), w.DOT()
+	if got := elements(t, svg); got["circle"] != 4 || got["path"] != 8 || strings.Count(svg, red) != 3*3+1 {
+		t.Errorf("drawn as %v with %d red parts", got, strings.Count(svg, red))
+	}
+	if !strings.Contains(dot, `T1 -> T2 [label="x\nq", color=`) || !strings.Contains(dot, `T4 -> T1 [label="z"];`) {
+		t.Errorf("%s", dot)
+	}
+	none := NewWaitsFor([]WaitEdge{{1, 2, "x"}, {2, 3, "y"}})
+	if len(none.Cycle) != 0 || strings.Contains(none.SVG(), red) {
+		t.Errorf("cycle %v", none.Cycle)
+	}
+	empty := WaitsFor{}
+	elements(t, empty.SVG())
+}
