@@ -92,10 +92,9 @@ func (c *controller) admits(ts txnproto.Timestamp) bool {
 // Access runs op at its snapshot, or locks what it changes.
 func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 	locks := c.mustLock(tx, op)
-	if c.kind == serializableSnapshot || c.kind == lockingUpdaters && locks {
-		if !c.admits(tx.TS) {
-			return txnproto.Abort(txnproto.LeaderChange)
-		}
+	relies := c.kind == serializableSnapshot || c.kind == lockingUpdaters && op.Kind.Writes()
+	if relies && !c.admits(tx.TS) {
+		return txnproto.Abort(txnproto.LeaderChange)
 	}
 	b := c.branch(tx)
 	b.op, b.locked = op, false
@@ -295,6 +294,7 @@ func (c *controller) Finish(tx *txnproto.Txn, o txnproto.Outcome) {
 	}
 	c.locks.control.Finish(tx, o)
 	c.pass()
+	c.admits(0) // find out whether this was the last of the old ones
 }
 
 // Recover takes back a prepared branch's locks.
@@ -338,14 +338,20 @@ func (c *controller) PeerReset(s txnproto.ShardID) {
 }
 
 // String shows locks, rows being decided and conflicts, for people.
-func (c *controller) String() string {
+func (c *controller) String() string { return c.Describe(nil) }
+
+// Describe implements txnproto.Describer: the locks, the rows being decided, and under
+// ssi the transactions remembered with their conflicts.
+func (c *controller) Describe(n *txnproto.Names) string {
 	var b strings.Builder
-	fmt.Fprint(&b, c.locks.control)
+	if d, ok := c.locks.control.(txnproto.Describer); ok {
+		b.WriteString(d.Describe(n))
+	}
 	for k, w, ok := c.prepared.rows.Ceil(0); ok; k, w, ok = c.prepared.rows.Ceil(k + 1) {
-		fmt.Fprintf(&b, "%d: decided by %v\n", k, c.branches[w].id)
+		fmt.Fprintf(&b, "%s: decided by %s\n", n.Key(k), n.Txn(c.branches[w].id))
 	}
 	if c.conflicts != nil {
-		b.WriteString(c.conflicts.String())
+		b.WriteString(c.conflicts.describe(n))
 	}
 	return b.String()
 }

@@ -335,15 +335,15 @@ func (c *conflicts) prune() {
 	}
 }
 
-// String shows the transactions remembered and their conflicts.
-func (c *conflicts) String() string {
+// describe shows the transactions remembered and their conflicts.
+func (c *conflicts) describe(n *txnproto.Names) string {
 	var b strings.Builder
 	for i := range c.records {
 		r := &c.records[i]
 		if r.state == recordFree {
 			continue
 		}
-		fmt.Fprintf(&b, "%v at %d", r.txn, r.ts)
+		fmt.Fprintf(&b, "%s at %d", n.Txn(r.txn), r.ts)
 		switch r.state {
 		case recordActive:
 		case recordPrepared:
@@ -359,7 +359,7 @@ func (c *conflicts) String() string {
 			panic("snapshot: unknown state of a record")
 		}
 		for e := r.out; e != 0; e = c.edges.all[e].nextOut {
-			fmt.Fprintf(&b, " -rw-> %v", c.records[c.edges.all[e].to].txn)
+			b.WriteString(" -rw-> " + n.Txn(c.records[c.edges.all[e].to].txn))
 		}
 		b.WriteByte('\n')
 	}

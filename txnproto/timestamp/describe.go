@@ -13,6 +13,12 @@ func (c *basic) Describe(n *txnproto.Names) string {
 	return c.items.describeNamed(c, n) + c.ranges.describe(n)
 }
 
+// Describe implements txnproto.Describer: of each key its versions by the timestamps of
+// their writers, the youngest first, with the read timestamp of each.
+func (c *multiversion) Describe(n *txnproto.Names) string {
+	return c.versions.describe(c, n) + c.ranges.describe(n)
+}
+
 // describe writes where the read timestamp of ranges changes.
 func (r *ranges) describe(n *txnproto.Names) string {
 	var b strings.Builder

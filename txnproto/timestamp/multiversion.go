@@ -223,4 +223,4 @@ func (c *multiversion) Recover(tx *txnproto.Txn) {
 }
 
 // String shows the versions of every key touched, newest first, for people.
-func (c *multiversion) String() string { return c.versions.describe(c) + c.ranges.String() }
+func (c *multiversion) String() string { return c.versions.describe(c, nil) + c.ranges.String() }

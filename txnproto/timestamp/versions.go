@@ -155,17 +155,17 @@ func (s *versions) fold(id chainID, oldest txnproto.Timestamp) {
 	}
 }
 
-func (s *versions) describe(c *multiversion) string {
+func (s *versions) describe(c *multiversion, names *txnproto.Names) string {
 	var keys keymap.Ordered[chainID]
 	s.index.Each(func(k txnproto.Key, v int32) { keys.Set(k, chainID(v)) })
 	var b strings.Builder
 	for k, id, ok := keys.Ceil(0); ok; k, id, ok = keys.Ceil(k + 1) {
-		fmt.Fprintf(&b, "%d:", k)
+		b.WriteString(names.Key(k) + ":")
 		for v := s.all[id].newest; v != 0; v = s.nodes[v].next {
 			n := &s.nodes[v]
 			fmt.Fprintf(&b, " v%d R=%d", n.ts, n.read)
 			if n.pending {
-				fmt.Fprintf(&b, " pending %v", c.branches[n.owner].id)
+				b.WriteString(" pending " + names.Txn(c.branches[n.owner].id))
 			}
 			b.WriteByte(',')
 		}
