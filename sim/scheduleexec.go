@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"slices"
+
+	"interleave/txnproto"
+	"interleave/txnproto/schedule"
+)
+
+// doneOp is an operation that was carried out, with what it read.
+type doneOp struct {
+	op    schedule.Op
+	index int // in the schedule that was run; -1: none of it
+	txn   int // client
+	reads []ItemRead
+}
+
+// execute finds the schedule with one version of each item that was carried out. Under
+// protocols that lock, writes stand where they were granted: nobody else could touch the
+// item from there on. Under others they stand at the commits that installed them; and
+// the other way round where only that serves. An order serves when every read in it
+// returns what was read in fact, and the same writes are last.
+func (r *scheduleRun) execute(view txnproto.View) {
+	last := make([]int, len(r.workload.items))
+	for k := range last {
+		last[k] = fromInitial
+		if v := view.Get(txnproto.Key(k)).Version; v != 0 {
+			last[k] = int(r.owner[r.writers[txnproto.ReadVersion{Key: txnproto.Key(k), Version: v}]].client)
+		}
+	}
+	done := r.done()
+	orders := []bool{true, false}
+	if r.protocol.Family == "two-phase locking" {
+		orders = []bool{false, true}
+	}
+	for _, deferred := range orders {
+		ops := done
+		if deferred {
+			ops = r.deferred(done)
+		}
+		if !r.explains(ops, last) {
+			continue
+		}
+		plain := make([]schedule.Op, len(ops))
+		for i := range ops {
+			plain[i] = ops[i].op
+		}
+		s, err := schedule.New(r.s.Initial, plain)
+		if err != nil {
+			panic("sim: what was carried out is no schedule: " + err.Error())
+		}
+		r.out.Executed, r.out.ExecutedText, r.out.Deferred = s, s.String(), deferred
+		r.out.Class = schedule.Classify(s, schedule.Options{MaxOrders: 4})
+		return
+	}
+	r.out.Notes = append(r.out.Notes,
+		"Reads went to older versions: no order of the operations with one version of each item explains them, so the classes of schedules do not apply. The isolation is judged from the versions.")
+}
+
+// done is what each transaction's last attempt did, in order.
+func (r *scheduleRun) done() []doneOp {
+	var out []doneOp
+	for i := range r.out.Steps {
+		s := &r.out.Steps[i]
+		client := slices.IndexFunc(r.programs, func(p *scheduleProgram) bool { return p.txn == s.Txn })
+		if s.attempt != r.programs[client].id {
+			continue
+		}
+		d := doneOp{op: schedule.Op{Txn: s.Txn}, index: s.op, txn: client, reads: s.Reads}
+		switch s.Event {
+		case StepGranted, StepMarked:
+			if s.op < 0 || len(s.Reads) > 0 && !slices.ContainsFunc(s.Reads, func(x ItemRead) bool { return x.State != "skipped" }) {
+				continue
+			}
+			d.op = r.s.Ops[s.op]
+			d.op.At, d.op.Wait, d.op.Timeout = 0, schedule.Wait, 0
+			if d.op.Kind == schedule.Read {
+				d.op.Value = nil // what was read in fact may be another
+			}
+		case StepBegun:
+			if s.Number == 0 {
+				continue
+			}
+			d.op.Kind = schedule.Begin
+		case StepCommitted:
+			d.op.Kind = schedule.Commit
+		case StepAborted, StepRolledBack:
+			d.op.Kind = schedule.Abort
+		case StepWaits:
+			continue
+		default:
+			panic("sim: unknown event " + string(s.Event))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// deferred puts the writes to the commits that installed them. What a transaction read
+// of its own, and its savepoints, have no place there.
+func (r *scheduleRun) deferred(done []doneOp) []doneOp {
+	var out []doneOp
+	for i, d := range done {
+		switch d.op.Kind {
+		case schedule.Write, schedule.Insert, schedule.Delete, schedule.Savepoint, schedule.RollbackTo, schedule.Release:
+			continue
+		case schedule.Read, schedule.Scan:
+			if !slices.ContainsFunc(d.reads, func(x ItemRead) bool { return x.writer != d.txn && x.State != "skipped" }) && len(d.reads) > 0 {
+				continue
+			}
+		case schedule.Commit:
+			for _, k := range r.installs[r.programs[d.txn].id] {
+				for j := i - 1; j >= 0; j-- {
+					if w := done[j]; w.txn == d.txn && w.op.Kind.Writes() && w.op.Item == r.workload.items[k] {
+						out = append(out, w)
+						break
+					}
+				}
+			}
+		case schedule.Begin, schedule.Abort:
+		default:
+			panic("sim: unknown operation of a schedule: " + d.op.Kind.String())
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// madeWrite is a write that has not been undone.
+type madeWrite struct{ txn, index int }
+
+// explains reports whether ops, with one version of each item, give every read the
+// writer that it had, and each item the last writer.
+func (r *scheduleRun) explains(ops []doneOp, last []int) bool {
+	writes := make([][]madeWrite, len(last)) // by key, oldest first
+	saves := map[int][]doneOp{}              // by client
+	newest := func(k txnproto.Key) int {
+		if n := len(writes[k]); n > 0 {
+			return writes[k][n-1].txn
+		}
+		return fromInitial
+	}
+	undo := func(txn, from int) {
+		for k := range writes {
+			writes[k] = slices.DeleteFunc(writes[k], func(w madeWrite) bool { return w.txn == txn && w.index >= from })
+		}
+	}
+	for i := range ops {
+		d := &ops[i]
+		for _, x := range d.reads {
+			if x.State != "skipped" && newest(r.workload.key(x.Item)) != x.writer {
+				return false
+			}
+		}
+		switch d.op.Kind {
+		case schedule.Write, schedule.Insert, schedule.Delete:
+			k := r.workload.key(d.op.Item)
+			writes[k] = append(writes[k], madeWrite{d.txn, d.index})
+		case schedule.Abort:
+			undo(d.txn, -1)
+		case schedule.Savepoint:
+			saves[d.txn] = append(saves[d.txn], *d)
+		case schedule.RollbackTo:
+			for j := len(saves[d.txn]) - 1; j >= 0; j-- {
+				if s := saves[d.txn][j]; s.op.Savepoint == d.op.Savepoint {
+					undo(d.txn, s.index)
+					break
+				}
+			}
+		case schedule.Begin, schedule.Read, schedule.Scan, schedule.Release, schedule.Commit:
+		default:
+			panic("sim: unknown operation of a schedule: " + d.op.Kind.String())
+		}
+	}
+	for txn := range r.programs { // what has not ended is not installed
+		if !slices.ContainsFunc(ops, func(d doneOp) bool { return d.txn == txn && d.op.Kind == schedule.Commit }) {
+			undo(txn, -1)
+		}
+	}
+	for k := range last {
+		if newest(txnproto.Key(k)) != last[k] {
+			return false
+		}
+	}
+	return true
+}
