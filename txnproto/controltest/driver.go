@@ -90,7 +90,7 @@ type Attempt struct {
 	Request  txnproto.RequestID
 	TS       txnproto.Timestamp
 	First    txnproto.Timestamp
-	CommitTS txnproto.Timestamp // drawn at the decision, where versions are numbered by it
+	CommitTS txnproto.Timestamp // drawn at the decision of one that wrote, where versions are numbered by it
 	Number   int
 	Hits     int
 	Outcome  txnproto.Outcome
@@ -158,7 +158,8 @@ func (d *Driver) decide(a *Attempt) {
 		return
 	}
 	a.Outcome = txnproto.Committed
-	if d.Protocol.Versioning == txnproto.VersionByCommit {
+	wrote := slices.ContainsFunc(a.branches, func(b *branch) bool { return b != nil && len(b.tx.Puts) > 0 })
+	if wrote && d.Protocol.Versioning == txnproto.VersionByCommit {
 		d.newest++
 		a.CommitTS = d.newest
 	}
