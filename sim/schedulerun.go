@@ -69,7 +69,10 @@ type block struct {
 func newScheduleRun(p *txnproto.Protocol, params txnproto.Params, promised history.Level, s *schedule.Schedule, opt ScheduleOptions) *scheduleRun {
 	r := &scheduleRun{
 		s: s, opt: opt, protocol: p, loop: event.New(),
-		out:      &ScheduleRun{Protocol: p.Name, Help: p.Help, Promised: p.Promise},
+		out: &ScheduleRun{
+			Protocol: p.Name, Help: p.Help, Promised: p.Promise,
+			Steps: []RunStep{}, Final: []schedule.ItemValue{}, Waits: schedule.WaitsFor{Edges: []schedule.WaitEdge{}},
+		},
 		owner:    map[txnproto.TxnID]*scheduleProgram{},
 		ends:     map[txnproto.TxnID]bool{},
 		writers:  map[txnproto.ReadVersion]txnproto.TxnID{},

@@ -85,7 +85,7 @@ func command(e engine, stdin string, args ...string) (stdout, stderr string, cod
 
 // TestScenarios runs the command lines of testdata/*.txt, one a line, in an
 // empty directory of each file's. The directive stdin keeps its input for the
-// next command; write makes a file of it.
+// next command; write makes a file of it, cat shows files.
 func TestScenarios(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -104,6 +104,16 @@ func TestScenarios(t *testing.T) {
 					t.Fatal(err)
 				}
 				return ""
+			case "cat":
+				var b strings.Builder
+				for name := range strings.SplitSeq(d.Input, "\n") {
+					text, err := os.ReadFile(name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b.Write(text)
+				}
+				return b.String()
 			case "simulate":
 				var b strings.Builder
 				for line := range strings.SplitSeq(d.Input, "\n") {

@@ -14,6 +14,7 @@ import (
 
 	"interleave/reports"
 	"interleave/sim"
+	"interleave/txnproto/schedule"
 )
 
 // Exit codes.
@@ -64,9 +65,13 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	var input errBadInput
 	var interrupted errInterrupted
+	var syntax *schedule.SyntaxError
 	switch {
 	case err == nil:
 		return a.code
+	case errors.As(err, &syntax): // several lines: it points at the token
+		fmt.Fprintln(a.err, "simulate: schedule: "+syntax.Error())
+		return exitBadInput
 	case errors.As(err, &input):
 		fmt.Fprintln(a.err, "simulate: "+oneLine(err.Error()))
 		return exitBadInput
@@ -106,6 +111,7 @@ Commands:
   run         compare protocols (the default command)
   list        protocols, workloads, distributions, networks, metrics
   verify      repeat a comparison and compare what happened, event by event
+  schedule    classify a textbook schedule, r1(x) w2(x) c1 c2, and run it under each protocol
   check       judge a recorded history (run --history FILE) against an isolation level
   schema      print the JSON Schema of a spec file
   completion  print a completion script for a shell
@@ -127,8 +133,8 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	run := a.runCommand()
-	commands := []*cobra.Command{run, a.listCommand(), a.verifyCommand(), a.checkCommand(), a.schemaCommand(), a.versionCommand(), a.workerCommand()}
+	run, schedules := a.runCommand(), a.scheduleCommand()
+	commands := []*cobra.Command{run, a.listCommand(), a.verifyCommand(), a.checkCommand(), schedules, a.schemaCommand(), a.versionCommand(), a.workerCommand()}
 	root.AddCommand(commands...)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -154,6 +160,8 @@ func (a *app) root() *cobra.Command {
 			fmt.Fprint(a.out, rootHelp)
 		case run:
 			writeRunHelp(a.out, run.Flags())
+		case schedules:
+			writeScheduleHelp(a.out, c)
 		default:
 			inherited(c, args)
 		}
@@ -172,7 +180,10 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		hint := "see simulate run --help"
+		hint := "see " + c.CommandPath() + " --help"
+		if !c.HasParent() {
+			hint = "see simulate run --help"
+		}
 		if n := sim.Nearest(unknown.GetSpecifiedName(), names); n != "" {
 			hint = fmt.Sprintf("did you mean --%s?", n)
 		}
