@@ -66,7 +66,11 @@ func explore(t *testing.T, protocol string, shards int, programs [][]txnproto.Op
 // Every interleaving of small programs is serializable, by dependencies and by
 // brute force, and no program waits for ever.
 func TestEveryInterleavingIsSerializable(t *testing.T) {
-	for _, protocol := range []string{"2pl", "to", "occ"} {
+	exploreAll(t, "2pl", "to", "occ")
+}
+
+func exploreAll(t *testing.T, protocols ...string) {
+	for _, protocol := range protocols {
 		for _, s := range small {
 			for _, shards := range []int{1, 2} {
 				if shards > 1 && len(s.programs) > 2 {
