@@ -20,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	}
 	c := newComparison(results)
 	sections := []string{
-		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.hottest(), c.starved(),
+		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.counters(), c.hottest(), c.starved(),
 	}
 	var b strings.Builder
 	for _, s := range sections {
