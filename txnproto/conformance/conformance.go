@@ -76,6 +76,11 @@ var mixes = []struct {
 		}
 		return draw(r, 3, keys, txnproto.Modify, txnproto.Write)
 	}},
+	{"savepoints", 6, func(r *rng.Stream, _ int) []txnproto.Op {
+		ops := draw(r, 3, 6, txnproto.Modify, txnproto.Read, txnproto.Write, txnproto.Scan)
+		ops = append(ops, txnproto.Op{Kind: txnproto.RollbackTo, Value: txnproto.Value(1 + r.Uint64n(2))})
+		return append(ops, draw(r, 2, 6, txnproto.Modify, txnproto.Read)...)
+	}},
 	{"everything", 8, func(r *rng.Stream, _ int) []txnproto.Op {
 		var ops []txnproto.Op
 		for range 1 + r.Uint64n(5) {
