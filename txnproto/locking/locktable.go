@@ -319,8 +319,7 @@ func (t *table) walk(eid entryID) {
 // dropIfIdle forgets an entry without requests.
 func (t *table) dropIfIdle(eid entryID) {
 	e := &t.entries[eid]
-	// It may have been dropped already, by one who came back to it and did not stay.
-	if e.granted.n == 0 && e.queue.n == 0 && t.index.Get(e.key) == int32(eid) {
+	if e.granted.n == 0 && e.queue.n == 0 {
 		t.index.Delete(e.key)
 		if t.ordered != nil {
 			t.ordered.Delete(e.key)

@@ -2,4 +2,4 @@
 
 package locking
 
-const seedsPerMember = 150
+const seedsPerMember = 50
