@@ -61,6 +61,8 @@ type Store struct {
 	garbage   []superseded   // in order of installation
 	garbageAt int            // the first not yet collected
 	old, most int            // old versions now, and at most
+
+	tombstones int // rows whose newest version is a deletion
 }
 
 const storeMinSlots = 64
@@ -89,6 +91,21 @@ func (s *Store) Get(k txnproto.Key) txnproto.Row {
 		return r.row()
 	}
 	return s.first(k)
+}
+
+// Present reports whether k holds a row. Where nothing has been deleted it need
+// not look the row up: initial rows are there, and of the others those written.
+func (s *Store) Present(k txnproto.Key) bool {
+	switch {
+	case s.tombstones > 0:
+		return s.Get(k).Exists
+	case s.hasFirst(k):
+		return true
+	case s.beyond.Len() == 0 && s.sparse == nil:
+		return false
+	default:
+		return s.find(k).version != 0
+	}
 }
 
 // first is the row of k in the initial state.
@@ -142,10 +159,8 @@ func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 	}
 	if s.versioning == txnproto.VersionLatest {
 		r.version++
-		r.value, r.chain = p.Value, 0
-		if p.Deleted {
-			r.chain = deletedBit
-		}
+		r.value = p.Value
+		s.setDeleted(r, p.Deleted)
 		return txnproto.Version(r.version)
 	}
 	if v == 0 || v > math.MaxUint32 {
@@ -172,9 +187,18 @@ func (s *Store) installVersion(r *record, p *txnproto.Put, v uint32) {
 		s.count(1)
 	}
 	r.value, r.version = n.value, n.version
+	s.setDeleted(r, n.deleted)
+}
+
+// setDeleted says whether r's newest version is a deletion.
+func (s *Store) setDeleted(r *record, deleted bool) {
+	if r.deleted() {
+		s.tombstones--
+	}
 	r.chain &^= deletedBit
-	if n.deleted {
+	if deleted {
 		r.chain |= deletedBit
+		s.tombstones++
 	}
 }
 

@@ -123,6 +123,8 @@ func TestStoreAgainstMap(t *testing.T) {
 					if place.ShardOf(k) == shard {
 						if got, want := s.Get(k), m.get(k); got != want {
 							t.Fatalf("Get(%d) = %+v, want %+v", k, got, want)
+						} else if s.Present(k) != want.Exists {
+							t.Fatalf("Present(%d) = %v, want %v", k, s.Present(k), want.Exists)
 						}
 					}
 					got, ok := s.NextKey(k)

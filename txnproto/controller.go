@@ -237,6 +237,9 @@ type Host interface {
 type Store interface {
 	// Get returns the newest committed row of k.
 	Get(k Key) Row
+	// Present reports whether k holds a row in its newest committed state: Get's
+	// Exists, at less cost.
+	Present(k Key) bool
 	// NextKey returns the smallest present key >= k in this shard, and false when
 	// there is none: the key whose gap a range lock must cover.
 	NextKey(k Key) (Key, bool)

@@ -84,6 +84,9 @@ func (h *Bare) Get(k txnproto.Key) txnproto.Row { return txnproto.Row{Key: k, Ex
 // At returns row k.
 func (h *Bare) At(k txnproto.Key, _ txnproto.Version) txnproto.Row { return h.Get(k) }
 
+// Present reports whether row k exists.
+func (h *Bare) Present(k txnproto.Key) bool { return k < h.Keys }
+
 // NextKey returns k while it exists.
 func (h *Bare) NextKey(k txnproto.Key) (txnproto.Key, bool) { return k, k < h.Keys }
 

@@ -38,6 +38,8 @@ func (s *store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 	return txnproto.Row{Key: k}
 }
 
+func (s *store) Present(k txnproto.Key) bool { return s.Get(k).Exists }
+
 func (s *store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 	i, _ := slices.BinarySearch(s.present, k)
 	if i == len(s.present) {

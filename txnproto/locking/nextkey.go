@@ -65,7 +65,7 @@ func (c *twoPhase) present(k txnproto.Key) bool {
 			return true
 		}
 	}
-	return c.host.Store().Get(k).Exists
+	return c.host.Store().Present(k)
 }
 
 // lockRange locks the rest of a scan's range.
