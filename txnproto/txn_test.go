@@ -1,6 +1,7 @@
 package txnproto
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,12 @@ func TestWorkspace(t *testing.T) {
 				}
 				model[p.Key] = p
 				tx.SetPut(p)
+			}
+			for range rapid.IntRange(0, 20).Draw(t, "drops") {
+				k := Key(rapid.IntRange(0, 32).Draw(t, "drop"))
+				delete(model, k)
+				order = slices.DeleteFunc(order, func(o Key) bool { return o == k })
+				tx.DropPut(k)
 			}
 			for k := range Key(32) {
 				got := tx.Put(k)
