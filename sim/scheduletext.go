@@ -435,7 +435,7 @@ func SummaryTable(runs []*ScheduleRun) string {
 		case r.Stuck:
 			level += " (stuck)"
 		}
-		rows = append(rows, []string{r.Protocol, dash(r.WaitsText(), "no waits"), dash(r.AbortsText(), "no aborts"), r.finalText(), level})
+		rows = append(rows, []string{r.Protocol, few(dash(r.WaitsText(), "no waits")), few(dash(r.AbortsText(), "no aborts")), few(r.finalText()), level})
 	}
 	width := make([]int, len(heads))
 	for _, row := range rows {
@@ -471,6 +471,22 @@ func SummaryTable(runs []*ScheduleRun) string {
 		}
 	}
 	return b.String()
+}
+
+// tableItems is how many items of a list a table's cell shows.
+const tableItems = 12
+
+// few shortens a list of many.
+func few(list string) string {
+	items := strings.Split(list, "), ")
+	sep := "), "
+	if len(items) == 1 {
+		items, sep = strings.Split(list, ", "), ", "
+	}
+	if len(items) <= tableItems {
+		return list
+	}
+	return strings.Join(items[:tableItems], sep) + sep + fmt.Sprintf("and %d more", len(items)-tableItems)
 }
 
 func dash(s, none string) string {
