@@ -353,16 +353,23 @@ func TestWorkerCrashIsReported(t *testing.T) {
 // TestInterrupt stops a comparison with runs that notice and with runs that do
 // not, in this process and in workers.
 func TestInterrupt(t *testing.T) {
-	for _, c := range []struct{ engine, protocols, want string }{
-		{"slow", "2pl", "CUT SHORT  2pl under uniform keys"},
-		{"slow", "2pl,occ", "CUT SHORT  occ under uniform keys"},
-		{"deaf", "2pl", ""},
-		{"deaf", "2pl,occ", ""},
+	for _, c := range []struct {
+		engine, command, protocols, want string
+		signal                           syscall.Signal
+	}{
+		{"slow", "", "2pl", "CUT SHORT  2pl under uniform keys", syscall.SIGTERM},
+		{"slow", "run", "2pl", "CUT SHORT  2pl under uniform keys", syscall.SIGINT},
+		{"slow", "", "2pl,occ", "CUT SHORT  occ under uniform keys", syscall.SIGINT},
+		{"slow", "run", "2pl,occ", "CUT SHORT  occ under uniform keys", syscall.SIGHUP},
+		{"deaf", "", "2pl", "", syscall.SIGTERM},
+		{"deaf", "run", "2pl", "", syscall.SIGTERM},
+		{"deaf", "", "2pl,occ", "", syscall.SIGTERM},
 	} {
 		dir := t.TempDir()
-		cmd, out, errs := start(t, c.engine, dir, "--protocol", c.protocols, "--distribution", "uniform", "--history", "h")
+		args := strings.Fields(c.command + " --protocol " + c.protocols + " --distribution uniform --history h")
+		cmd, out, errs := start(t, c.engine, dir, args...)
 		waitForFiles(t, dir, 1+strings.Count(c.protocols, ","))
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := cmd.Process.Signal(c.signal); err != nil {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()

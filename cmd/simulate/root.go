@@ -166,8 +166,9 @@ func (a *app) root() *cobra.Command {
 			inherited(c, args)
 		}
 	})
-	run.SetContext(context.Background())
-	root.PersistentPreRun = func(c *cobra.Command, _ []string) { run.SetContext(c.Context()) }
+	// The root's own RunE calls run's, which then has no context of its own. It
+	// must be the root's: the one that a signal ends.
+	root.PersistentPreRun = func(*cobra.Command, []string) { run.SetContext(root.Context()) }
 	return root
 }
 

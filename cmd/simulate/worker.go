@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +94,8 @@ func (a *app) delegate(ctx context.Context, j job, progress func(done, total int
 	cmd.Args = []string{"simulate", workerName}
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.Stderr = &stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	// Not SIGINT: a shell starts what runs in its background with that ignored.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
