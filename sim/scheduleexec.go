@@ -93,11 +93,57 @@ func (r *scheduleRun) done() []doneOp {
 		}
 		out = append(out, d)
 	}
+	return r.withoutUndone(out)
+}
+
+// withoutUndone leaves out what was read under a savepoint that was rolled back to
+// later. It is no part of the transaction any more, for the checker as for the protocols:
+// they let go of what protects it.
+func (r *scheduleRun) withoutUndone(done []doneOp) []doneOp {
+	undone := make([]bool, len(done))
+	saves := map[int][]int{} // by client: places in done
+	some := false
+	for i, d := range done {
+		switch d.op.Kind {
+		case schedule.Savepoint:
+			saves[d.txn] = append(saves[d.txn], i)
+		case schedule.RollbackTo:
+			at := len(saves[d.txn]) - 1
+			for done[saves[d.txn][at]].op.Savepoint != d.op.Savepoint {
+				at--
+			}
+			saves[d.txn] = saves[d.txn][:at+1]
+			for j := saves[d.txn][at]; j < i; j++ {
+				if done[j].txn == d.txn && done[j].op.Kind.Reads() {
+					undone[j], some = true, true
+				}
+			}
+		case schedule.Release:
+			at := len(saves[d.txn]) - 1
+			for done[saves[d.txn][at]].op.Savepoint != d.op.Savepoint {
+				at--
+			}
+			saves[d.txn] = saves[d.txn][:at]
+		case schedule.Begin, schedule.Read, schedule.Scan, schedule.Write, schedule.Insert, schedule.Delete, schedule.Commit, schedule.Abort:
+		default:
+			panic("sim: unknown operation of a schedule: " + d.op.Kind.String())
+		}
+	}
+	if !some {
+		return done
+	}
+	r.out.Notes = append(r.out.Notes, "What was read under a savepoint and rolled back is left out of the executed schedule: nothing protects it any more.")
+	var out []doneOp
+	for i, d := range done {
+		if !undone[i] {
+			out = append(out, d)
+		}
+	}
 	return out
 }
 
 // deferred puts the writes to the commits that installed them. What a transaction read
-// of its own, and its savepoints, have no place there.
+// of its own writes, and its savepoints, have no place there.
 func (r *scheduleRun) deferred(done []doneOp) []doneOp {
 	var out []doneOp
 	for i, d := range done {
@@ -105,9 +151,8 @@ func (r *scheduleRun) deferred(done []doneOp) []doneOp {
 		case schedule.Write, schedule.Insert, schedule.Delete, schedule.Savepoint, schedule.RollbackTo, schedule.Release:
 			continue
 		case schedule.Read, schedule.Scan:
-			if !slices.ContainsFunc(d.reads, func(x ItemRead) bool { return x.writer != d.txn && x.State != "skipped" }) && len(d.reads) > 0 {
-				continue
-			}
+			out = append(out, d.withoutOwn()...)
+			continue
 		case schedule.Commit:
 			for _, k := range r.installs[r.programs[d.txn].id] {
 				for j := i - 1; j >= 0; j-- {
@@ -122,6 +167,32 @@ func (r *scheduleRun) deferred(done []doneOp) []doneOp {
 			panic("sim: unknown operation of a schedule: " + d.op.Kind.String())
 		}
 		out = append(out, d)
+	}
+	return out
+}
+
+// withoutOwn is a read without what its transaction had written itself: nothing of a
+// read of one item, and the ranges between of a scan.
+func (d doneOp) withoutOwn() []doneOp {
+	if !slices.ContainsFunc(d.reads, func(x ItemRead) bool { return x.From == "own" }) {
+		return []doneOp{d}
+	}
+	var out []doneOp
+	apart := true
+	for _, x := range d.reads { // in the order of ranges
+		if x.From == "own" {
+			apart = true
+			continue
+		}
+		if apart {
+			part := d
+			part.op.Item, part.reads = x.Item, nil
+			out = append(out, part)
+			apart = false
+		}
+		last := &out[len(out)-1]
+		last.op.End = x.Item
+		last.reads = append(last.reads, x)
 	}
 	return out
 }

@@ -277,9 +277,7 @@ func (r *scheduleRun) judge() {
 		t := &r.out.Transactions[p.client]
 		t.Txn, t.Attempts = p.txn, p.attempt
 		if t.Outcome != "committed" {
-			for _, i := range p.ops[p.next:] {
-				t.NotRun = append(t.NotRun, r.s.Ops[i].String())
-			}
+			t.NotRun = r.notRun(p)
 		}
 	}
 	view := r.cluster.View()
@@ -300,6 +298,22 @@ func (r *scheduleRun) judge() {
 		r.out.Anomalies = append(r.out.Anomalies, strings.Split(strings.TrimRight(res.Anomalies[i].Explain(), "\n"), "\n"))
 	}
 	r.execute(view)
+}
+
+// notRun lists the operations of p that its last attempt has not come to.
+func (r *scheduleRun) notRun(p *scheduleProgram) []string {
+	var out []string
+	for _, i := range p.ops {
+		came := r.s.Ops[i].Kind == schedule.Begin && p.attempt > 0
+		for j := range r.out.Steps {
+			s := &r.out.Steps[j]
+			came = came || s.attempt == p.id && s.op == i
+		}
+		if !came {
+			out = append(out, r.s.Ops[i].String())
+		}
+	}
+	return out
 }
 
 func valueState(row txnproto.Row) string {

@@ -220,8 +220,12 @@ func (r *scheduleRun) mark(p *scheduleProgram) { r.note(p, RunStep{Event: StepMa
 // granted notes an operation that asks nothing of the controller.
 func (r *scheduleRun) granted(p *scheduleProgram) { r.note(p, RunStep{Event: StepGranted}) }
 
-// note appends a step of p's attempt. Several grants of one operation make one step.
+// note appends a step of p's attempt. Several grants of one operation make one step. What
+// a program does before it has heard that it was aborted is none.
 func (r *scheduleRun) note(p *scheduleProgram, s RunStep) {
+	if r.ends[p.id] && (s.Event == StepMarked || s.Event == StepGranted) {
+		return
+	}
 	s.At = r.loop.Now() - r.base
 	s.Txn, s.Attempt, s.attempt, s.op = p.txn, p.attempt, p.id, p.at
 	switch {
@@ -263,6 +267,9 @@ func (r *scheduleRun) note(p *scheduleProgram, s RunStep) {
 
 // read adds what the attempt's last granted operation has found.
 func (r *scheduleRun) read(p *scheduleProgram, it schedule.Item, row txnproto.Row) {
+	if r.ends[p.id] {
+		return // the answer has crossed the news of its abort
+	}
 	rd := ItemRead{Item: it, State: valueState(row), From: "initial", writer: fromInitial}
 	if rd.State == "known" {
 		rd.Value = int64(row.Value)
