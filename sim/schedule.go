@@ -136,7 +136,6 @@ type ScheduleRun struct {
 	Notes     []string   `json:"notes,omitempty"`
 
 	schedule *schedule.Schedule
-	result   *history.Result
 }
 
 // RunSchedule runs s under a protocol: every transaction of s is the program of a
