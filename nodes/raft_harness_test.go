@@ -62,7 +62,6 @@ type raftResult struct {
 	stats     ReplicationStats
 	report    vtime.Report
 	end       event.Time
-	wall      time.Duration
 	transfers uint64 // messages of state transfer, and their answers
 }
 
