@@ -430,7 +430,8 @@ func (r *RunSpec) Validate() error {
 
 // CheckFiles reports whether the places where the run leaves files can be
 // written, by doing so: it makes the data directory and a file in each place,
-// which it removes.
+// which it removes. What another run has left in the data directory is not
+// touched, and neither is what is no file where the history shall be.
 func (r *RunSpec) CheckFiles() error {
 	if r.DataDir != "" {
 		if err := os.MkdirAll(r.DataDir, 0o755); err != nil {
@@ -439,8 +440,22 @@ func (r *RunSpec) CheckFiles() error {
 		if err := tryWrite(r.DataDir); err != nil {
 			return fmt.Errorf("data-dir: %s cannot be written: %w", r.DataDir, cause(err))
 		}
+		files, err := os.ReadDir(r.DataDir)
+		if err != nil {
+			return fmt.Errorf("data-dir: %s cannot be read: %w", r.DataDir, cause(err))
+		}
+		for _, f := range files {
+			if filepath.Ext(f.Name()) == ".db" {
+				return fmt.Errorf("data-dir: %s holds %s of another run: want a directory without .db files", r.DataDir, f.Name())
+			}
+		}
 	}
 	if r.History != "" {
+		// The complete file takes the place of what is there: that must not be a
+		// directory, nor a device such as /dev/full.
+		if at, err := os.Stat(r.History); err == nil && !at.Mode().IsRegular() {
+			return fmt.Errorf("history: %s is not a file: want one, or a name that is not taken", r.History)
+		}
 		if err := tryWrite(filepath.Dir(r.History)); err != nil {
 			return fmt.Errorf("history: %s cannot be written: %w", r.History, cause(err))
 		}

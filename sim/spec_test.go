@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -302,6 +303,24 @@ func TestFilesAreTriedBeforehand(t *testing.T) {
 	bad := RunSpec{DataDir: filepath.Join(file, "x")}
 	if err := bad.CheckFiles(); err == nil || !strings.HasPrefix(err.Error(), "data-dir: "+bad.DataDir) {
 		t.Errorf("a directory below a file: %v", err)
+	}
+	used := filepath.Join(dir, "used")
+	if err := errors.Join(os.Mkdir(used, 0o700), os.WriteFile(filepath.Join(used, "s1-n1.db"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	bad = RunSpec{DataDir: used}
+	if err := bad.CheckFiles(); err == nil || !strings.Contains(err.Error(), "holds s1-n1.db of another run") {
+		t.Errorf("a directory with another run's files: %v", err)
+	}
+	for _, name := range []string{dir, os.DevNull} {
+		bad = RunSpec{History: name}
+		if err := bad.CheckFiles(); err == nil || !strings.Contains(err.Error(), "is not a file") {
+			t.Errorf("history %s: %v", name, err)
+		}
+	}
+	over := RunSpec{History: file}
+	if err := over.CheckFiles(); err != nil {
+		t.Errorf("a file that is there: %v", err)
 	}
 	bad = RunSpec{History: filepath.Join(dir, "nowhere", "h")}
 	if err := bad.CheckFiles(); err == nil || !strings.HasPrefix(err.Error(), "history: ") {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] != "simulate" {
 		os.Exit(m.Run())
 	}
-	engines := map[string]engine{"": sim.Run, "panic": panics, "slow": slow, "deaf": deaf, "drift": drifts}
+	engines := map[string]engine{"": sim.Run, "panic": panics, "slow": slow, "deaf": deaf, "drift": drifts, "unlucky": unlucky}
 	ctx, stop := interruptible(os.Args[1:])
 	defer stop()
 	a := &app{run: engines[os.Getenv(engineVariable)], in: os.Stdin, out: os.Stdout, err: os.Stderr}
@@ -48,6 +48,11 @@ func result(r sim.RunSpec, v reports.Verdict) *reports.Result {
 
 func panics(context.Context, sim.RunSpec, sim.Options) (*reports.Result, error) {
 	panic("the engine broke")
+}
+
+// unlucky ends with an error.
+func unlucky(context.Context, sim.RunSpec, sim.Options) (*reports.Result, error) {
+	return nil, errors.New("no luck")
 }
 
 // slow works until it is interrupted; deaf does not notice.
@@ -290,10 +295,7 @@ func TestFailedCheckExits1(t *testing.T) {
 	if code != exitFailed || !strings.Contains(out, "FAILED  2pl under uniform keys: invariant") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	fails := func(context.Context, sim.RunSpec, sim.Options) (*reports.Result, error) {
-		return nil, errors.New("no luck")
-	}
-	_, errs, code := command(fails, "", "--protocol", "2pl", "--distribution", "uniform")
+	_, errs, code := command(unlucky, "", "--protocol", "2pl", "--distribution", "uniform")
 	if code != exitFailed || !strings.Contains(errs, "simulate: no luck (simulate run --protocol 2pl") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -346,6 +348,15 @@ func TestWorkerCrashIsReported(t *testing.T) {
 	err := cmd.Wait()
 	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(errs.String(), "the engine broke") ||
 		!strings.Contains(errs.String(), "a worker process broke down: exit status 2") {
+		t.Errorf("%v: %s", err, errs)
+	}
+}
+
+func TestWorkerErrorIsTheRunsOwn(t *testing.T) {
+	cmd, _, errs := start(t, "unlucky", t.TempDir(), "--protocol", "2pl,occ", "--distribution", "uniform", "--jobs", "2")
+	err := cmd.Wait()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.HasPrefix(errs.String(), "simulate: no luck (simulate run --protocol ") ||
+		strings.Count(errs.String(), "simulate run") != 1 {
 		t.Errorf("%v: %s", err, errs)
 	}
 }

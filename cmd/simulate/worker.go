@@ -128,6 +128,9 @@ func (a *app) delegate(ctx context.Context, j job, progress func(done, total int
 		return nil, ctx.Err()
 	case err == nil:
 		err = errors.New("no result")
+	case cmd.ProcessState.ExitCode() == exitFailed:
+		// An error of the run's, with its command: no break-down.
+		return nil, errors.New(firstLines(stderr.String()))
 	}
 	return nil, fmt.Errorf("a worker process broke down: %w: %s (%s)", err, firstLines(stderr.String()), j.Spec.Command())
 }
