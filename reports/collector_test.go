@@ -66,7 +66,7 @@ func TestFiguresByHand(t *testing.T) {
 		"mean":   int64(25 * ms), "max": int64(40 * ms), "sum": int64(50 * ms), "attempt max": int64(20 * ms),
 		"starved": 0.2, "lock waits": uint64(2), "lock wait": int64(4 * ms),
 		// 11 operations completed, and one that waited and was aborted.
-		"blocking": 2.0 / 12, "attempts": Attempts{1, 3, 3, 2},
+		"operations": uint64(12), "blocking": 2.0 / 12, "attempts": Attempts{1, 3, 3, 2},
 		"hot": []HotKey{{Key: 7, Waits: 2, WaitNS: int64(4 * ms), Aborts: 2}},
 		// Commits 1, 1, 0, 0.
 		"fair": 0.5,
@@ -77,7 +77,7 @@ func TestFiguresByHand(t *testing.T) {
 		"committed": r.Committed, "rolled back": r.RolledBack, "given up": r.GivenUp, "unfinished": r.Unfinished, "oldest": r.OldestNS,
 		"throughput": r.Throughput, "attempts/s": r.AttemptsPerS, "abort ratio": r.AbortRatio, "aborts per commit": r.AbortsPerCommit, "wasted": r.WastedWork,
 		"aborts": r.Aborts, "mean": r.Latency.MeanNS, "max": r.Latency.MaxNS, "sum": r.Latency.SumNS, "attempt max": r.AttemptLatency.MaxNS,
-		"starved": r.Starved, "lock waits": r.LockWaits, "lock wait": r.LockWaitNS, "blocking": r.BlockingRatio, "attempts": r.Attempts,
+		"starved": r.Starved, "lock waits": r.LockWaits, "lock wait": r.LockWaitNS, "operations": r.Operations, "blocking": r.BlockingRatio, "attempts": r.Attempts,
 		"hot": r.HottestKeys, "fair": *r.Fairness.Clients, "longest wait": r.LongestWaitNS,
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -26,8 +26,8 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 		GivenUp: all.endings[txnproto.EndGivenUp], TurnedAway: c.turnedAway,
 		Latency: all.latency.latencySummary(), AttemptLatency: all.last.latencySummary(),
 		Breakdown: Breakdown(all.parts), Attempts: all.attempts.attemptsSummary(),
-		Operations: all.ops, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
-		// Operations that ended in an abort are counted where they waited.
+		// An operation that waited and was then aborted is one too.
+		Operations: all.ops + c.abortedWaits, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
 		BlockingRatio: ratio(c.lockWaits, all.ops+c.abortedWaits),
 		HottestKeys:   c.keys.hottest(hotKeysShown), Confidence: c.batches.confidence(now),
 		CycleLengths: []CycleLength{},

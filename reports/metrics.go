@@ -38,7 +38,7 @@ func Metrics() []Metric {
 		{"fairness", "Jain's index of commits per client and per class: 1 is equal, 1/n is one taking all"},
 		{"age_ratio", "p99 latency / p50 latency"},
 		{"classes", "the figures of each transaction class"},
-		{"operations", "operations completed by all attempts"},
+		{"operations", "operations that all attempts completed, or waited for until they were aborted"},
 		{"lock_waits", "operations that a controller made wait"},
 		{"lock_wait_time_ns", "how long they waited together"},
 		{"blocking_ratio", "operations that waited / operations"},

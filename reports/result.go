@@ -71,7 +71,7 @@ type Result struct {
 	AgeRatio      float64   `json:"age_ratio"`
 	Classes       []Class   `json:"classes"`
 
-	Operations     uint64            `json:"operations"` // of all finished attempts
+	Operations     uint64            `json:"operations"` // completed, or waited for until the attempt was aborted
 	LockWaits      uint64            `json:"lock_waits"`
 	LockWaitNS     int64             `json:"lock_wait_time_ns"`
 	BlockingRatio  float64           `json:"blocking_ratio"`
@@ -242,9 +242,11 @@ type Resources struct {
 type Station struct {
 	Name        string  `json:"name"` // n1 cpu
 	Utilisation float64 `json:"utilisation"`
-	Useful      float64 `json:"useful"` // the part spent on attempts that committed
-	QueueMean   float64 `json:"queue_mean"`
-	QueueMax    int     `json:"queue_max"`
+	// Useful is the part spent on attempts that committed: by processors, and by
+	// the disks of leaders. What followers write counts as no attempt's.
+	Useful    float64 `json:"useful"`
+	QueueMean float64 `json:"queue_mean"`
+	QueueMax  int     `json:"queue_max"`
 }
 
 // Traffic counts messages of one kind.

@@ -401,7 +401,7 @@ func (c *comparison) resources() string {
 		}
 		g.add(cells...)
 	}
-	return "What limits, and what a commit costs (from messages on: per committed request)\n" + g.render()
+	return "What limits, and what a commit costs (useful: for attempts that committed, by leaders; from messages on: per commit)\n" + g.render()
 }
 
 func (c *comparison) hottest() string {

@@ -138,6 +138,33 @@ func TestQuorumIsCalibrated(t *testing.T) {
 	within("p99", latencies["raft"].P99NS, latencies["quorum"].P99NS)
 }
 
+// TestFiguresFollowFromEachOther works out figures from others, in a run whose
+// window opens while the disk is busy for attempts that commit in it.
+func TestFiguresFollowFromEachOther(t *testing.T) {
+	for _, protocol := range []string{"2pl", "to", "occ"} {
+		r := runOne(t, specOf(t, "protocol="+protocol, "distribution=zipfian", "shards=4", "replicas=1", "machines=1", "replication=quorum", "requests=400")[0])
+		mustBeOK(t, r)
+		if want := float64(r.LockWaits) / float64(r.Operations); r.BlockingRatio != want {
+			t.Errorf("%s: blocking ratio %v, want %v", protocol, r.BlockingRatio, want)
+		}
+		if want := float64(r.AbortedAttempts) / float64(r.FinishedAttempts()); r.AbortRatio != want {
+			t.Errorf("%s: abort ratio %v, want %v", protocol, r.AbortRatio, want)
+		}
+		var aborts uint64
+		for _, n := range r.Aborts { // order: a sum
+			aborts += n
+		}
+		if aborts != r.AbortedAttempts {
+			t.Errorf("%s: the reasons sum to %d, want %d", protocol, aborts, r.AbortedAttempts)
+		}
+		for _, s := range r.Resources.Stations {
+			if s.Useful < 0 || s.Useful > s.Utilisation || s.Utilisation > 1 {
+				t.Errorf("%s: %s is busy %v, %v usefully", protocol, s.Name, s.Utilisation, s.Useful)
+			}
+		}
+	}
+}
+
 // TestAloneNothingWaits checks a single client without replication against
 // arithmetic by hand: with constant times, every request takes the same.
 func TestAloneNothingWaits(t *testing.T) {

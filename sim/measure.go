@@ -48,12 +48,12 @@ func (r *run) resources() reports.Resources {
 		res.Stations = append(res.Stations,
 			reports.Station{
 				Name: id.String() + " cpu", Utilisation: cpu.Utilization(),
-				Useful:    share(work.UsefulCPU, cpu.Window*time.Duration(cpu.Servers)),
+				Useful:    usefulPart(work.UsefulCPU, cpu.Window*time.Duration(cpu.Servers), cpu.Utilization()),
 				QueueMean: cpu.MeanQueue(), QueueMax: cpu.MaxQueue,
 			},
 			reports.Station{
 				Name: id.String() + " disk", Utilisation: disk.Utilization(),
-				Useful:    share(work.UsefulDisk, disk.Window),
+				Useful:    usefulPart(work.UsefulDisk, disk.Window, disk.Utilization()),
 				QueueMean: disk.MeanQueue(), QueueMax: disk.MaxQueue,
 			})
 		res.Fsyncs += disk.Syncs
@@ -70,6 +70,13 @@ func (r *run) resources() reports.Resources {
 	res.LogEntries, res.LogBatches, res.Elections = repl.Entries, repl.Batches, repl.Elections
 	res.LeaderlessNS, res.Snapshots = int64(repl.Leaderless), repl.Snapshots
 	return res
+}
+
+// usefulPart is the share of whole that committed attempts used. An attempt's
+// time is booked when it ends, that of before the window with it: a station that
+// does little else would seem to do more than it can.
+func usefulPart(useful, whole time.Duration, utilisation float64) float64 {
+	return min(share(useful, whole), utilisation)
 }
 
 func share(part, whole time.Duration) float64 {
