@@ -138,6 +138,22 @@ func TestQuorumIsCalibrated(t *testing.T) {
 	within("p99", latencies["raft"].P99NS, latencies["quorum"].P99NS)
 }
 
+// TestSlowIsNotStalled has requests that take most of a minute each, so that those
+// under way at the end take longer than that.
+func TestSlowIsNotStalled(t *testing.T) {
+	for _, setting := range []string{"loss=0.5", "disk-bandwidth=1kB"} {
+		mustBeOK(t, runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "distribution=uniform", "requests=20", setting)[0]))
+	}
+}
+
+// TestWithoutLeaderIsSaid loses the majority for good.
+func TestWithoutLeaderIsSaid(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=2pl", "distribution=uniform", "crash=n1@110ms,n2@120ms")[0])
+	if r.Verdict != reports.VerdictStalled || !strings.Contains(r.Why, "a shard has no leader") {
+		t.Errorf("verdict %s: %s", r.Verdict, r.Why)
+	}
+}
+
 // TestFiguresFollowFromEachOther works out figures from others, in a run whose
 // window opens while the disk is busy for attempts that commit in it.
 func TestFiguresFollowFromEachOther(t *testing.T) {

@@ -25,8 +25,10 @@ const (
 const (
 	// electBound is how long the first leaders may take.
 	electBound = time.Minute
-	// drainBound is how long what was asked to commit may take after the end.
+	// drainBound is how long what was asked to commit may take after the end, or
+	// drainTimes as long as the slowest request where that is longer.
 	drainBound = time.Minute
+	drainTimes = 10
 	// watchEvery is how often the run looks whether anything still completes,
 	// and stallTicks after how many looks without a completion it gives up.
 	watchEvery = 5 * time.Second
@@ -185,7 +187,8 @@ func (r *run) finish() error {
 		return nil
 	}
 	r.clients.Close()
-	if !r.drive(func() bool { return !r.clients.Busy() && r.cluster.Quiet() }, drainBound) {
+	patience := max(drainBound, drainTimes*time.Duration(max(r.result.Latency.MaxNS, r.result.OldestNS)))
+	if !r.drive(func() bool { return !r.clients.Busy() && r.cluster.Quiet() }, patience) {
 		if r.stop == stopInterrupted {
 			return nil
 		}
@@ -197,7 +200,7 @@ func (r *run) finish() error {
 	}
 	settled := false
 	r.repl.Settle(func() { settled = true })
-	if !r.drive(func() bool { return settled }, drainBound) {
+	if !r.drive(func() bool { return settled }, patience) {
 		if r.stop != stopInterrupted {
 			r.fail(reports.VerdictStalled, "the replicas did not come to rest after the end of the run")
 		}
@@ -226,7 +229,12 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 		}
 		r.fail(reports.VerdictStalled, "%d requests are open and nothing is left to happen", len(open))
 	case stopIdle:
-		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait", watchEvery*stallTicks, len(open), waiting)
+		why := ""
+		if !r.cluster.Led() {
+			why = "; a shard has no leader: too few of its replicas are up, or reach each other"
+		}
+		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait%s",
+			watchEvery*stallTicks, len(open), waiting, why)
 	case stopBound:
 		r.fail(reports.VerdictVirtualTimeBound, "%v of virtual time passed before the end; %d requests are open", r.spec.MaxVirtualTime, len(open))
 	case stopInterrupted:
