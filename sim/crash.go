@@ -32,9 +32,27 @@ func (r *RunSpec) crashes() ([]crash, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, before := range plan {
+			if c.overlaps(before) {
+				return nil, fmt.Errorf("crash: %q: n%d is down from %v%s anyhow: want times that are apart", text, c.node+1, before.at, before.until())
+			}
+		}
 		plan = append(plan, c)
 	}
 	return plan, nil
+}
+
+// overlaps reports whether both crashes keep the same node down at some time.
+func (c crash) overlaps(d crash) bool {
+	endsBefore := func(a, b crash) bool { return a.down > 0 && a.at+a.down < b.at }
+	return c.node == d.node && !endsBefore(c, d) && !endsBefore(d, c)
+}
+
+func (c crash) until() string {
+	if c.down == 0 {
+		return " on"
+	}
+	return " to " + (c.at + c.down).String()
 }
 
 func parseCrash(text string, machines int) (crash, error) {

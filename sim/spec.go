@@ -75,7 +75,10 @@ func (s *Spec) Set(name, value string) error {
 	for i := range values {
 		values[i] = strings.TrimSpace(values[i])
 	}
-	if name == "protocol" && value == "all" {
+	if name == "protocol" && slices.Contains(values, "all") {
+		if len(values) > 1 {
+			return fmt.Errorf("protocol: %q names others beside all: want all alone, or names", value)
+		}
 		values = protocolNames()
 	}
 	for i, v := range values {
@@ -410,8 +413,10 @@ func (r *RunSpec) Validate() error {
 		return errors.New("duration: 0s is not allowed without requests: want one of them above 0")
 	case r.Duration > 0 && r.Duration <= r.Warmup:
 		return fmt.Errorf("duration: %v is not longer than the warm-up: want more than %v", r.Duration, r.Warmup)
-	case r.MaxVirtualTime <= max(r.Warmup, r.Duration-1):
-		return fmt.Errorf("max-virtual-time: %v is too short: want more than the warm-up of %v and no less than the duration of %v", r.MaxVirtualTime, r.Warmup, r.Duration)
+	case r.MaxVirtualTime <= r.Warmup:
+		return fmt.Errorf("max-virtual-time: %v is not longer than the warm-up: want more than %v", r.MaxVirtualTime, r.Warmup)
+	case r.MaxVirtualTime < r.Duration:
+		return fmt.Errorf("max-virtual-time: %v is shorter than the duration: want at least %v", r.MaxVirtualTime, r.Duration)
 	case r.BackoffMax < r.Backoff:
 		return fmt.Errorf("backoff-max: %v is shorter than the first wait: want at least %v", r.BackoffMax, r.Backoff)
 	case r.DataDir != "" && r.Replication != "raft":

@@ -125,7 +125,7 @@ func TestBadSettings(t *testing.T) {
 		{"check=yes", `check: "yes" is not allowed: want true or false`},
 		{"backoff=1s", `backoff-max: 100ms is shorter than the first wait: want at least 1s`},
 		{"retry=sometimes", `retry: "sometimes" is unknown: want one of immediate, fixed, exponential, adaptive`},
-		{"bandwidth=1Mbit", `bandwidth: "1Mbit" is not allowed: want bytes per second`},
+		{"bandwidth=1Mbit", `bandwidth: "1Mbit" is not allowed: want a whole number of bytes per second`},
 		{"clinets=4", `unknown field "clinets": did you mean "clients"?`},
 		{"param=victim", `param: "victim" is not allowed: want name=value`},
 		{"param=2pl.victm=oldest", `param: "2pl.victm" is unknown: want one of 2pl.`},
@@ -139,7 +139,7 @@ func TestBadSettings(t *testing.T) {
 		{"check=false history=h", `history: h cannot be written with check=false`},
 		{"workload=two-transfers clients=3", `clients: 3 is not allowed with workload two-transfers: want 2`},
 		{"ycsb-file=/nonexistent/file", `ycsb-file: open /nonexistent/file: no such file or directory`},
-		{"max-virtual-time=50ms", `max-virtual-time: 50ms is too short`},
+		{"max-virtual-time=50ms", `max-virtual-time: 50ms is not longer than the warm-up`},
 	} {
 		_, err := expand(strings.Fields(c.set)...)
 		if err == nil {

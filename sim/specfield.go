@@ -71,7 +71,7 @@ func (f *Field) Allowed() string {
 	case KindDist:
 		return "a distribution such as 2ms, exp:2ms, lognormal:2ms,0.5 or uniform:1ms,3ms"
 	case KindBytes:
-		return "bytes per second such as 125MB, or 0 for no limit"
+		return "a whole number of bytes per second, such as 125MB, or 0 for no limit"
 	case KindMap:
 		return "name=value"
 	default:
@@ -81,6 +81,9 @@ func (f *Field) Allowed() string {
 
 // number writes bounds without an exponent while they are readable.
 func number(x float64) string {
+	if x == math.MaxUint64 {
+		return strconv.FormatUint(math.MaxUint64, 10)
+	}
 	if math.Abs(x) < 1e15 {
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}

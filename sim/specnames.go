@@ -17,9 +17,14 @@ func unknownName(field, name string, known []string) error {
 }
 
 // Nearest returns the known name that name was most likely meant to be, or ""
-// when none is near: at most a third of its letters differ, two at least.
+// when none is near: at most a third of its letters differ, or two where it has
+// more than three.
 func Nearest(name string, known []string) string {
-	best, bestAt := "", max(2, len(name)/3)+1
+	most := max(2, len(name)/3)
+	if len(name) <= 3 {
+		most = 1
+	}
+	best, bestAt := "", most+1
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < bestAt {
 			best, bestAt = k, d

@@ -210,13 +210,18 @@ func (m *mix) add(c class, weight float64) {
 
 func parseSettings(text string, c class) (class, error) {
 	given := map[string]string{}
+	opsGiven := false
 	for setting := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(setting, "=")
 		name = strings.TrimSpace(name)
 		if !ok {
 			return c, fmt.Errorf("%q: %s", setting, classForm)
 		}
+		if _, twice := given[name]; twice || name == "ops" && opsGiven {
+			return c, fmt.Errorf("%s is set twice", name)
+		}
 		if name == "ops" {
+			opsGiven = true
 			var err error
 			if c.opsMin, c.opsMax, err = parseOps(value); err != nil {
 				return c, err
@@ -225,9 +230,6 @@ func parseSettings(text string, c class) (class, error) {
 		}
 		if !isShare(name) {
 			return c, fmt.Errorf("unknown setting %q: allowed are ops, %s", name, strings.Join(shareNames(), ", "))
-		}
-		if _, twice := given[name]; twice {
-			return c, fmt.Errorf("%s is set twice", name)
 		}
 		given[name] = value
 	}

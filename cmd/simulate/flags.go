@@ -16,8 +16,9 @@ import (
 // specFlags are the settings given on a command line, with the spec file they
 // override.
 type specFlags struct {
-	file string
-	set  []setting
+	flags *pflag.FlagSet
+	file  string
+	set   []setting
 }
 
 type setting struct{ name, value string }
@@ -61,7 +62,7 @@ func (f *fieldFlag) Type() string {
 }
 
 func addSpecFlags(c *cobra.Command) *specFlags {
-	s := &specFlags{}
+	s := &specFlags{flags: c.Flags()}
 	c.Flags().StringVar(&s.file, "spec", "", "read settings from a YAML file, - for standard input; flags override it")
 	for _, f := range sim.Fields() {
 		flag := c.Flags().VarPF(&fieldFlag{s, f}, f.Name, "", f.Help)
@@ -80,7 +81,10 @@ func addSpecFlags(c *cobra.Command) *specFlags {
 // spec returns the settings of the file and the flags together.
 func (s *specFlags) spec(in io.Reader) (*sim.Spec, error) {
 	spec := sim.NewSpec()
-	if s.file != "" {
+	if s.flags.Changed("spec") {
+		if s.file == "" {
+			return nil, badf("spec: %q is not allowed: want a file, or - for standard input", s.file)
+		}
 		var data []byte
 		var err error
 		if s.file == "-" {

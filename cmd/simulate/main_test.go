@@ -301,6 +301,21 @@ func TestFailedCheckExits1(t *testing.T) {
 	}
 }
 
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatFailsExits1(t *testing.T) {
+	for _, args := range []string{"list", "schema", "--help", "run --help", "run --print-spec", "verify --runs 2 --protocol 2pl --distribution uniform " + strings.Join(small, " ")} {
+		var errs bytes.Buffer
+		a := &app{run: sim.Run, in: strings.NewReader(""), out: full{}, err: &errs}
+		if code := a.execute(context.Background(), strings.Fields(args)); code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%s: exit %d: %s", args, code, &errs)
+		}
+	}
+}
+
 func TestHistoryAndCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := append([]string{"--protocol", "2pl", "--distribution", "zipfian", "--history", "h.jsonl", "--read", "0.4", "--update", "0.4", "--insert", "0.1", "--scan", "0.1"}, small...)

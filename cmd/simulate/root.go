@@ -57,12 +57,16 @@ func badf(format string, args ...any) error { return errBadInput{fmt.Errorf(form
 // execute runs the command line args and returns the exit code. An error is
 // one line on a.err.
 func (a *app) execute(ctx context.Context, args []string) int {
+	out := &output{to: a.out}
+	a.out = out
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
-	root.SetOut(a.out)
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the output: %w", out.err)
+	}
 	var input errBadInput
 	var interrupted errInterrupted
 	var syntax *schedule.SyntaxError
@@ -82,6 +86,21 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.err, "simulate: "+err.Error())
 		return exitFailed
 	}
+}
+
+// output is where a command prints. It keeps the first error, which most of them
+// do not look at.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func plural(n int, noun string) string {
@@ -140,6 +159,9 @@ func (a *app) root() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
+		if args[0] == "true" || args[0] == "false" {
+			return noArgs(nil, args)
+		}
 		var names []string
 		for _, c := range root.Commands() {
 			if !c.Hidden {
@@ -147,6 +169,17 @@ func (a *app) root() *cobra.Command {
 			}
 		}
 		return badf("command: %q is unknown: want one of %s", args[0], strings.Join(names, ", "))
+	}
+	root.SetOut(a.out) // completion keeps what it is now
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return badf("completion: %q is unknown: want one of bash, fish, powershell, zsh", args[0])
+			}
+			return c.Help()
+		}
 	}
 	// Without a subcommand the flags are those of run, which then runs.
 	addRunFlags := func() { root.Flags().AddFlagSet(run.Flags()) }

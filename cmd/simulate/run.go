@@ -50,6 +50,9 @@ func (a *app) runCommand() *cobra.Command {
 
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
+		if args[0] == "true" || args[0] == "false" {
+			return badf("argument: %q is not expected: true and false follow an equals sign, as in --check=%s", args[0], args[0])
+		}
 		return badf("argument: %q is not expected: settings are flags, such as --protocol 2pl", args[0])
 	}
 	return nil
