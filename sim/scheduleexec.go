@@ -54,7 +54,7 @@ func (r *scheduleRun) execute(view txnproto.View) {
 		return
 	}
 	r.out.Notes = append(r.out.Notes,
-		"Reads went to older versions: no order of the operations with one version of each item explains them, so the classes of schedules do not apply. The isolation is judged from the versions.")
+		"Reads went to older versions, or writes were placed below younger ones: no order of the operations with one version of each item explains them, so the classes of schedules do not apply. The isolation is judged from the versions.")
 }
 
 // done is what each transaction's last attempt did, in order.

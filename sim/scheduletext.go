@@ -407,18 +407,33 @@ func (r *ScheduleRun) WaitsText() string {
 	return strings.Join(out, ", ")
 }
 
-// AbortsText lists who was aborted, and why.
+// AbortsText lists who was aborted, and why; the same several times running, once with
+// how often: "T1 aborted (no-wait, 5 times)".
 func (r *ScheduleRun) AbortsText() string {
-	var out []string
+	var who []string
+	var times []int
 	for i := range r.Steps {
-		if s := &r.Steps[i]; s.Event == StepAborted {
-			out = append(out, fmt.Sprintf("%v aborted (%s)", s.Txn, s.Reason))
+		s := &r.Steps[i]
+		if s.Event != StepAborted {
+			continue
 		}
+		text := fmt.Sprintf("%v aborted (%s", s.Txn, s.Reason)
+		if n := len(who); n > 0 && who[n-1] == text {
+			times[n-1]++
+			continue
+		}
+		who, times = append(who, text), append(times, 1)
 	}
-	if len(out) == 0 {
+	if len(who) == 0 {
 		return "no aborts"
 	}
-	return strings.Join(out, ", ")
+	for i, n := range times {
+		if n > 1 {
+			who[i] += fmt.Sprintf(", %d times", n)
+		}
+		who[i] += ")"
+	}
+	return strings.Join(who, ", ")
 }
 
 // SummaryTable is what several protocols made of one schedule, a row each: who waited,

@@ -93,6 +93,10 @@ func (a *app) schedule(f *scheduleFlags, args []string) error {
 	switch {
 	case f.classify && f.protocols != "":
 		return badf("classify: given together with protocol: want one of them")
+	case f.classify && f.retry:
+		return badf("classify: given together with retry, which is for running: want one of them")
+	case f.classify && len(f.param) > 0:
+		return badf("classify: given together with param, which is for running: want one of them")
 	case f.explain && f.protocols == "":
 		return badf("explain: want protocols with --protocol: their state is what it shows")
 	case f.waits != "" && (f.protocols == "" || f.protocols == "all" || strings.Contains(f.protocols, ",")):
@@ -153,9 +157,13 @@ func (a *app) readSchedule(f *scheduleFlags, args []string) (*schedule.Schedule,
 	case len(args) == 0:
 		return nil, badf("schedule: none is given: want one such as 'r1(x) w2(x) c1 c2', in quotes, or --file FILE")
 	}
+	text = strings.TrimPrefix(text, "\ufeff") // some editors mark a file as UTF-8
 	s, err := schedule.Parse(text)
 	if err != nil {
 		return nil, err // a *schedule.SyntaxError: bad input, in several lines
+	}
+	if len(s.Ops) == 0 {
+		return nil, badf("schedule: there is no operation in it: want one such as 'r1(x) w2(x) c1 c2'")
 	}
 	return s, nil
 }

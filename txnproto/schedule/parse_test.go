@@ -74,6 +74,34 @@ func checkSyntaxError(t *testing.T, text string, err error) {
 	}
 }
 
+// TestLongLine: the error about a long line shows the part around the token.
+func TestLongLine(t *testing.T) {
+	for _, c := range []struct {
+		before, after int // operations
+		want          string
+	}{
+		{100, 100, "  …x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) q1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(…\n" +
+			"                                                ^~"},
+		{0, 100, "  q1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) …\n" +
+			"  ^~"},
+		{100, 0, "  …r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) r1(x) q1(x) \n" +
+			"                                                                                       ^~"},
+	} {
+		_, err := Parse(strings.Repeat("r1(x) ", c.before) + "q1(x) " + strings.Repeat("r1(x) ", c.after))
+		if err == nil {
+			t.Fatal("accepted")
+		}
+		_, got, _ := strings.Cut(err.Error(), "\n")
+		if got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+	}
+	_, err := Parse("r1(x) \x1b[2J q1(x)\x00")
+	if want := "  r1(x) ·[2J q1(x)·\n        ^"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got\n%v\nwant it to end in\n%s", err, want)
+	}
+}
+
 // TestRefusals: what New refuses of operations made by a program.
 func TestRefusals(t *testing.T) {
 	x := Op{Kind: Read, Txn: 1, Item: "x"}

@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,25 +22,52 @@ type SyntaxError struct {
 //	line 1, column 7: unknown operation "q": expected r, w, …
 //	  r1(x) q2(x)
 //	        ^~~~~
+//
+// Of a long line the part around the token is shown; what cannot be printed is shown
+// as a dot.
 func (e *SyntaxError) Error() string {
+	shown, at := excerpt([]rune(e.source), e.Col-1)
 	var caret strings.Builder
-	col := 1
-	for _, r := range e.source {
-		if col == e.Col {
-			break
-		}
+	for _, r := range shown[:at] {
 		if r == '\t' {
 			caret.WriteByte('\t')
 		} else {
 			caret.WriteByte(' ')
 		}
-		col++
 	}
 	caret.WriteByte('^')
-	if n := utf8.RuneCountInString(e.Token); n > 1 {
+	if n := min(utf8.RuneCountInString(e.Token), len(shown)-at); n > 1 {
 		caret.WriteString(strings.Repeat("~", n-1))
 	}
-	return fmt.Sprintf("line %d, column %d: %s\n  %s\n  %s", e.Line, e.Col, e.Msg, e.source, caret.String())
+	return fmt.Sprintf("line %d, column %d: %s\n  %s\n  %s", e.Line, e.Col, e.Msg, string(shown), caret.String())
+}
+
+// maxExcerpt is how many characters of a line an error shows.
+const maxExcerpt = 90
+
+// excerpt returns the part of a line around its place at, and the place in that part.
+func excerpt(line []rune, at int) ([]rune, int) {
+	at = min(at, len(line))
+	from, to := 0, len(line)
+	if len(line) > maxExcerpt {
+		from = max(0, min(at-maxExcerpt/2, len(line)-maxExcerpt))
+		to = from + maxExcerpt
+	}
+	shown := slices.Clone(line[from:to])
+	for i, r := range shown {
+		if r != '\t' && !unicode.IsPrint(r) {
+			shown[i] = '·'
+		}
+	}
+	at -= from
+	if to < len(line) {
+		shown = append(shown, '…')
+	}
+	if from > 0 {
+		shown = append([]rune{'…'}, shown...)
+		at++
+	}
+	return shown, at
 }
 
 // errorAt makes the error for the token text[from:to].
