@@ -59,6 +59,7 @@ type Collector struct {
 	longestOpen, longestGap time.Duration
 	gapSquares              float64 // of the gaps, in ns²
 	partsWrong              uint64
+	barren                  [txnproto.NumReasons]uint64 // aborts since a request ended
 }
 
 // clientStats is what the collector keeps of a client.
@@ -136,6 +137,7 @@ func (c *Collector) AttemptEnded(a *txnproto.AttemptRecord) {
 	aborted := a.Outcome == txnproto.Aborted && a.Reason != txnproto.NoReason
 	if aborted {
 		s.aborts[a.Reason]++
+		c.barren[a.Reason]++
 		if a.KeyKnown {
 			c.keys.aborted(a.Key)
 		}
@@ -143,9 +145,22 @@ func (c *Collector) AttemptEnded(a *txnproto.AttemptRecord) {
 	c.batches.attempt(a.End, aborted)
 }
 
+// Barren returns how many attempts were aborted since a request ended last,
+// whatever the window, and what most of them were aborted for.
+func (c *Collector) Barren() (n uint64, most txnproto.AbortReason) {
+	for i, of := range c.barren {
+		n += of
+		if of > c.barren[most] {
+			most = txnproto.AbortReason(i)
+		}
+	}
+	return n, most
+}
+
 // RequestEnded implements txnproto.Observer.
 func (c *Collector) RequestEnded(r *txnproto.RequestRecord) {
 	c.digest.request(r)
+	c.barren = [txnproto.NumReasons]uint64{}
 	s := &c.classes[r.Class]
 	s.endings[r.Ending]++
 	latency := r.End.Sub(r.Arrival)

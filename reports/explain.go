@@ -104,9 +104,9 @@ func (r *Result) whyStarved(k *Class) string {
 	case txnproto.SSIPivot:
 		why = open + "; it is aborted when it would close a dangerous structure of read-write conflicts, " + k.oftenAborted() + "."
 	case txnproto.Cascade:
-		why = "It read from transactions that aborted, and had to abort with them " + k.oftenAborted() + "."
+		why = "An attempt read from transactions that aborted, and had to abort with them " + k.oftenAborted() + "."
 	case txnproto.LeaderChange, txnproto.RPCTimeout:
-		why = "Its attempts were lost with a node or its leadership " + k.oftenAborted() + "."
+		why = "A node, its leadership or a message was lost " + k.oftenAborted() + "."
 	case txnproto.Constraint:
 		why = "A constraint of the database forbade it " + k.oftenAborted() + ", and repeating it did not help."
 	case txnproto.NoReason, txnproto.NumReasons:

@@ -240,7 +240,7 @@ func TestExplainNamesTheCause(t *testing.T) {
 		txnproto.Deadlock: "victim of a deadlock", txnproto.WaitDie: "wait-die", txnproto.Wounded: "wounds it",
 		txnproto.NoWait: "first lock that is taken", txnproto.LockTimeout: "lock timeout", txnproto.WriteConflict: "first updater wins",
 		txnproto.SSIPivot: "dangerous structure", txnproto.Cascade: "abort with them", txnproto.LeaderChange: "leadership",
-		txnproto.Constraint: "constraint", txnproto.CannotLock: "first lock", txnproto.RPCTimeout: "lost with a node",
+		txnproto.Constraint: "constraint", txnproto.CannotLock: "first lock", txnproto.RPCTimeout: "a message was lost",
 	} {
 		text := strings.Join(Explain(play(testSpec("x", "uniform", ""), 12, reason)), "\n")
 		if !strings.Contains(text, want) || !strings.Contains(text, "class long starved") {

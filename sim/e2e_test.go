@@ -154,6 +154,17 @@ func TestWithoutLeaderIsSaid(t *testing.T) {
 	}
 }
 
+// TestLivelockIsSaid has two transactions that time out on each other for ever:
+// they wait from the same time on, and what is random in their retries is shorter
+// than a message's way.
+func TestLivelockIsSaid(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=2pl-timeout", "replication=quorum", "network=three-zones", "distribution=zipfian", "keys=50", "shards=2",
+		"clients=2", "rate=400", "max-open=50", "retry=fixed", "workload-param=undo=0.2", "warmup=10ms", "requests=200", "cpus=1", "cpu-op=300µs")[0])
+	if r.Verdict != reports.VerdictStalled || !strings.Contains(r.Why, "attempts were aborted, most for lock-timeout: a livelock") {
+		t.Errorf("verdict %s: %s", r.Verdict, r.Why)
+	}
+}
+
 // TestFiguresFollowFromEachOther works out figures from others, in a run whose
 // window opens while the disk is busy for attempts that commit in it.
 func TestFiguresFollowFromEachOther(t *testing.T) {

@@ -229,12 +229,8 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 		}
 		r.fail(reports.VerdictStalled, "%d requests are open and nothing is left to happen", len(open))
 	case stopIdle:
-		why := ""
-		if !r.cluster.Led() {
-			why = "; a shard has no leader: too few of its replicas are up, or reach each other"
-		}
 		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait%s",
-			watchEvery*stallTicks, len(open), waiting, why)
+			watchEvery*stallTicks, len(open), waiting, r.whyIdle())
 	case stopBound:
 		r.fail(reports.VerdictVirtualTimeBound, "%v of virtual time passed before the end; %d requests are open", r.spec.MaxVirtualTime, len(open))
 	case stopInterrupted:
@@ -245,6 +241,17 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 	default:
 		panic("sim: unknown reason to stop")
 	}
+}
+
+// whyIdle says what went on while no request completed.
+func (r *run) whyIdle() string {
+	if !r.cluster.Led() {
+		return "; a shard has no leader: too few of its replicas are up"
+	}
+	if n, most := r.collector.Barren(); n > 0 {
+		return fmt.Sprintf("; meanwhile %d attempts were aborted, most for %v: a livelock, which fewer clients or other waits before a retry may end", n, most)
+	}
+	return ""
 }
 
 // fail sets the verdict, unless one is set: the first fault is the one to look at.
