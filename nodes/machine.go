@@ -91,6 +91,21 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	}
 }
 
+// touch prepares for Apply of e, which comes soon: see Store.touch.
+func (m *machine) touch(e *Entry) {
+	switch e.Kind {
+	case EntryCommit:
+		m.store.touch(e.Puts)
+	case EntryFinish:
+		if p := m.prepared[e.Txn]; p != nil && e.Outcome == txnproto.Committed {
+			m.store.touch(p.puts)
+		}
+	case EntryNoop, EntryPrepare:
+	default:
+		panic("nodes: unknown entry kind")
+	}
+}
+
 // finish ends a prepared branch. One that is not there has been ended by an
 // earlier entry of the same decision.
 func (m *machine) finish(e *Entry) {
@@ -119,6 +134,7 @@ func (m *machine) install(puts []txnproto.Put, e *Entry) {
 	default:
 		panic("nodes: unknown versioning")
 	}
+	m.store.touch(puts)
 	for i := range puts {
 		puts[i].Version = m.store.Install(&puts[i], v)
 	}

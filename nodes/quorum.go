@@ -222,8 +222,17 @@ func (q *Quorum) advance(g *quorumGroup) {
 	q.apply(g, 0, commit)
 }
 
+// toucher is implemented by state machines that want to know beforehand which
+// entries they will apply together.
+type toucher interface{ touch(e *Entry) }
+
 // apply applies the entries up to index at replica r.
 func (q *Quorum) apply(g *quorumGroup, r int, index uint64) {
+	if m, ok := g.machines[r].(toucher); ok && index > g.applied[r]+1 {
+		for i := g.applied[r] + 1; i <= index; i++ {
+			m.touch(g.entry(i))
+		}
+	}
 	for g.applied[r] < index {
 		g.applied[r]++
 		i := g.applied[r]

@@ -16,22 +16,27 @@ type rowsOnly struct {
 func (w rowsOnly) InitialKeys() uint64                 { return w.n }
 func (w rowsOnly) Initial(txnproto.Key) txnproto.Value { return 0 }
 
-// BenchmarkInstall measures what nine replicas pay for five random rows each of
-// a million: nearly all of it is waiting for memory.
+// BenchmarkInstall measures what three replicas pay for five random rows each of
+// a million, with and without looking at all of them first: nearly all of it is
+// waiting for memory.
 func BenchmarkInstall(b *testing.B) {
+	b.Run("touch=false", func(b *testing.B) { benchInstall(b, false) })
+	b.Run("touch=true", func(b *testing.B) { benchInstall(b, true) })
+}
+
+func benchInstall(b *testing.B, touch bool) {
 	const keys, shards, replicas = 1_000_000, 3, 3
-	place, _ := NewPlacement("hash", shards, keys)
-	var stores []*Store
-	for s := range txnproto.ShardID(shards) {
-		for range replicas {
-			stores = append(stores, NewStore(s, place, rowsOnly{n: keys}, txnproto.VersionLatest))
-		}
+	place, err := NewPlacement("hash", shards, keys)
+	if err != nil {
+		b.Fatal(err)
 	}
-	for k := range txnproto.Key(keys) {
+	var stores []*Store
+	for range replicas {
+		stores = append(stores, NewStore(0, place, rowsOnly{n: keys}, txnproto.VersionLatest))
+	}
+	for k := txnproto.Key(0); k < keys; k += shards {
 		for _, st := range stores {
-			if st.shard == place.ShardOf(k) {
-				st.Install(&txnproto.Put{Key: k}, 0)
-			}
+			st.Install(&txnproto.Put{Key: k}, 0)
 		}
 	}
 	s := rng.Seed(1).Stream("keys")
@@ -42,7 +47,10 @@ func BenchmarkInstall(b *testing.B) {
 		for i := range puts {
 			puts[i] = txnproto.Put{Key: txnproto.Key(s.Uint64n(keys/shards) * shards)}
 		}
-		for _, st := range stores[:replicas] {
+		for _, st := range stores {
+			if touch {
+				st.touch(puts)
+			}
 			for i := range puts {
 				puts[i].Version = st.Install(&puts[i], 0)
 			}

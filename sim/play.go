@@ -35,6 +35,9 @@ const (
 	stallTicks = 24
 	// pollEvery is after how many events the run looks whether it shall stop.
 	pollEvery = 512
+	// drainBatch is how many events run between two looks at whether the drain is
+	// over: a look costs as much as there are clients.
+	drainBatch = 64
 )
 
 // play runs the virtual time of a run: leaders, warm-up, window, and what must
@@ -51,7 +54,7 @@ func (r *run) play() (err error) {
 			err = cerr
 		}
 	}()
-	if !r.drive(r.cluster.Led, electBound) {
+	if !r.drive(r.cluster.Led, 1, electBound) {
 		if r.stop == stopInterrupted {
 			return r.finish()
 		}
@@ -71,7 +74,7 @@ func (r *run) play() (err error) {
 		return err
 	}
 	r.clients.Start()
-	r.drive(func() bool { return r.ended }, 0)
+	r.drive(func() bool { return r.ended }, pollEvery, 0)
 	return r.finish()
 }
 
@@ -134,15 +137,16 @@ func (r *run) ownEvents() int {
 	return own
 }
 
-// drive runs events until done says so, and reports whether it did. It stops
-// early when nothing is left to run, when bound (if not 0) has passed, and when
-// the run is interrupted from outside.
-func (r *run) drive(done func() bool, bound time.Duration) bool {
+// drive runs events until done says so, which is asked after every batch of them
+// (and a batch ends where the loop is stopped), and reports whether it did. It
+// stops early when nothing is left to run, when bound (if not 0) has passed, and
+// when the run is interrupted from outside.
+func (r *run) drive(done func() bool, batch int, bound time.Duration) bool {
 	limit := event.Never
 	if bound > 0 {
 		limit = r.loop.Now().Add(bound)
 	}
-	for n := 0; ; n++ {
+	for n := 0; ; n += batch {
 		if done() {
 			return true
 		}
@@ -150,7 +154,7 @@ func (r *run) drive(done func() bool, bound time.Duration) bool {
 			r.end(stopInterrupted)
 			return false
 		}
-		if r.loop.NextAt() > limit || !r.loop.Step() {
+		if r.loop.RunEvents(batch, limit) == 0 {
 			return done()
 		}
 	}
@@ -188,7 +192,7 @@ func (r *run) finish() error {
 	}
 	r.clients.Close()
 	patience := max(drainBound, drainTimes*time.Duration(max(r.result.Latency.MaxNS, r.result.OldestNS)))
-	if !r.drive(func() bool { return !r.clients.Busy() && r.cluster.Quiet() }, patience) {
+	if !r.drive(func() bool { return !r.clients.Busy() && r.cluster.Quiet() }, drainBatch, patience) {
 		if r.stop == stopInterrupted {
 			return nil
 		}
@@ -200,7 +204,7 @@ func (r *run) finish() error {
 	}
 	settled := false
 	r.repl.Settle(func() { settled = true })
-	if !r.drive(func() bool { return settled }, patience) {
+	if !r.drive(func() bool { return settled }, 1, patience) {
 		if r.stop != stopInterrupted {
 			r.fail(reports.VerdictStalled, "the replicas did not come to rest after the end of the run")
 		}

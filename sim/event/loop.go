@@ -187,6 +187,18 @@ func (l *Loop) RunUntil(t Time) {
 	}
 }
 
+// RunEvents runs at most n events up to and including time limit and returns how
+// many it ran. It returns early when Stop is called.
+func (l *Loop) RunEvents(n int, limit Time) int {
+	defer l.annotate()
+	l.stopped = false
+	ran := 0
+	for ran < n && !l.stopped && l.step(limit) {
+		ran++
+	}
+	return ran
+}
+
 // step runs the earliest event if it is not after limit.
 func (l *Loop) step(limit Time) bool {
 	q := &l.q
