@@ -48,6 +48,8 @@ type branch struct {
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
 
+	rolledBack bool // its program ended it: a completion, no abort
+
 	cpu  time.Duration // processor time spent on it here
 	disk time.Duration // disk time spent on it here
 }
@@ -107,12 +109,17 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 
 // freeBranch gives the slot back and books the branch's cost by its outcome.
 func (h *Host) freeBranch(b *branch, o txnproto.Outcome) {
-	if o == txnproto.Committed {
-		h.node.work.UsefulCPU += b.cpu
-		h.node.work.UsefulDisk += b.disk
-	} else {
-		h.node.work.WastedCPU += b.cpu
-		h.node.work.WastedDisk += b.disk
+	work := &h.node.work
+	switch {
+	case o == txnproto.Committed:
+		work.UsefulCPU += b.cpu
+		work.UsefulDisk += b.disk
+	case b.rolledBack:
+		work.RolledBackCPU += b.cpu
+		work.RolledBackDisk += b.disk
+	default:
+		work.WastedCPU += b.cpu
+		work.WastedDisk += b.disk
 	}
 	h.letGo(b)
 	b.state = branchFree

@@ -364,6 +364,7 @@ func (h *Host) abort(m *txnproto.Msg) {
 		return // it ended by itself, and its client's word crossed ours
 	}
 	b.cpu += m.Service
+	b.rolledBack = m.Reason == txnproto.NoReason
 	switch b.state {
 	case branchServing:
 		h.die(b, txnproto.LeaderChange)

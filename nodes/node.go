@@ -107,7 +107,9 @@ func (n *Node) notLeader(m *txnproto.Msg) {
 	}
 }
 
-// Work is processor and disk time by what became of the attempt it was spent on.
+// Work is processor and disk time by what became of the attempt it was spent on:
+// it committed, it was aborted, or its program rolled it back.
 type Work struct {
 	UsefulCPU, WastedCPU, UsefulDisk, WastedDisk time.Duration
+	RolledBackCPU, RolledBackDisk                time.Duration
 }

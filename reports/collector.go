@@ -231,7 +231,8 @@ func (c *Collector) Installed(shard txnproto.ShardID, index uint64, txn txnproto
 	c.digest.install(shard, index, txn, key, v)
 }
 
-// Work adds processor and disk time spent on attempts: useful if they committed.
+// Work adds processor and disk time spent on attempts: useful unless they were
+// aborted. What a program rolled back itself is no waste.
 func (c *Collector) Work(useful bool, d time.Duration) {
 	if useful {
 		c.usefulWork += d

@@ -154,6 +154,15 @@ func TestWithoutLeaderIsSaid(t *testing.T) {
 	}
 }
 
+// TestRollingBackIsNoWaste has transfers from accounts that are soon empty.
+func TestRollingBackIsNoWaste(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "workload=bank", "workload-param=initial=1", "distribution=uniform", "clients=1", "requests=300")[0])
+	mustBeOK(t, r)
+	if r.RolledBack == 0 || r.AbortedAttempts != 0 || r.WastedWork != 0 {
+		t.Errorf("%d rolled back, %d attempts aborted, wasted work %v", r.RolledBack, r.AbortedAttempts, r.WastedWork)
+	}
+}
+
 // TestLivelockIsSaid has two transactions that time out on each other for ever:
 // they wait from the same time on, and what is random in their retries is shorter
 // than a message's way.

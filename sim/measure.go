@@ -24,8 +24,8 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 	for n := range r.spec.Machines {
 		w := r.cluster.Work(txnproto.NodeID(n))
 		busy += r.cluster.CPU(txnproto.NodeID(n)).Stats().Busy
-		work += w.UsefulCPU + w.WastedCPU
-		r.collector.Work(true, w.UsefulCPU+w.UsefulDisk)
+		work += w.UsefulCPU + w.WastedCPU + w.RolledBackCPU
+		r.collector.Work(true, w.UsefulCPU+w.UsefulDisk+w.RolledBackCPU+w.RolledBackDisk)
 		r.collector.Work(false, w.WastedCPU+w.WastedDisk)
 	}
 	res := r.collector.Finish(now, records)

@@ -415,7 +415,7 @@ func (c *Clients) Close() {
 		switch s.state {
 		case stateOp, stateThink, stateBackoff:
 			c.loop.Cancel(s.timer)
-			s.abortBranches()
+			s.abortBranches(NoReason)
 			s.state = stateIdle
 			s.waitNode = -1
 		case stateAdmission:

@@ -434,12 +434,13 @@ func (s *session) killed(m *Msg) {
 	s.aborted(m.Reason)
 }
 
-// abortBranches tells every shard the attempt touched that it is over.
-func (s *session) abortBranches() {
+// abortBranches tells every shard the attempt touched that it is over, for reason,
+// or by the program's own logic when that is NoReason.
+func (s *session) abortBranches(reason AbortReason) {
 	for i := range s.branches {
 		b := &s.branches[i]
 		m := s.msg(MsgAbort, b.Shard, b.node)
-		m.Slot = b.Slot
+		m.Slot, m.Reason = b.Slot, reason
 		if s.state == stateOp && b.Shard == s.opShard && s.now() < s.arriveAt && s.arriveAt != event.Never {
 			// The operation is still on its way there. The abort must not overtake it.
 			s.c.loop.At(s.arriveAt, s.c.hSendLate, m.Index())
@@ -452,7 +453,7 @@ func (s *session) abortBranches() {
 
 // rollback ends the request by the program's own logic.
 func (s *session) rollback() {
-	s.abortBranches()
+	s.abortBranches(NoReason)
 	s.endAttempt(Aborted, NoReason)
 	s.endRequest(EndRolledBack)
 }
@@ -475,7 +476,7 @@ func (s *session) committed() {
 
 // aborted ends the attempt and sees to the next.
 func (s *session) aborted(reason AbortReason) {
-	s.abortBranches()
+	s.abortBranches(reason)
 	s.reason = reason
 	if reason == Deadlock {
 		s.tx.Hits++
