@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"interleave/workloads"
 )
 
 // expand sets name=value pairs on the default spec and expands it.
@@ -356,6 +358,20 @@ func TestDemonstrationsFit(t *testing.T) {
 	r := mustExpand(t, "workload=two-transfers", "protocol=2pl")
 	if len(r) != 1 || r[0].Clients != 2 || r[0].Requests != 2 || r[0].Warmup != 0 {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// TestDeclares: what locks beforehand needs to be told; the built-in workloads do that.
+func TestDeclares(t *testing.T) {
+	for _, w := range workloads.Workloads() {
+		if _, err := expand("workload="+w.Name, "protocol=2pl-ordered"); err != nil {
+			t.Error(err)
+		}
+	}
+	silent := &workloads.FuncWorkload{Keys: 2, Bytes: 100, Body: func(tx *workloads.Tx) error { tx.Write(0, 1); return nil }}
+	defer silent.Close()
+	if declares(silent) {
+		t.Error("a plain function declares what it will access")
 	}
 }
 

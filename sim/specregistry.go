@@ -75,6 +75,20 @@ func (r *RunSpec) checkWorkload() error {
 	if info.Clients > 0 && (r.Clients != info.Clients || r.Rate > 0) {
 		return fmt.Errorf("clients: %d is not allowed with workload %s: want %d, in a closed loop", r.Clients, r.Workload, info.Clients)
 	}
-	_, err := r.NewWorkload()
-	return err
+	w, err := r.NewWorkload()
+	if err != nil {
+		return err
+	}
+	p, ok := txnproto.ProtocolNamed(r.Protocol)
+	if ok && p.Declares && !declares(w) {
+		return fmt.Errorf("protocol: %s locks beforehand what transactions declare, and those of workload %s declare nothing: want another", r.Protocol, r.Workload)
+	}
+	return nil
+}
+
+// declares reports whether w's programs tell beforehand what they will access. It asks
+// one program, so w must not be the workload of a run.
+func declares(w txnproto.Workload) bool {
+	_, ok := w.Generator(0, "declares", 0).Next(nil).(txnproto.Declarer)
+	return ok
 }
