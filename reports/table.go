@@ -115,7 +115,10 @@ func (c *comparison) heading() string {
 	}
 	add("classes ", get("classes"))
 	add(groupDigits(get("keys")), " keys")
-	add(get("ops"), " operations a transaction")
+	// Classes have numbers of their own, which the table of classes shows.
+	if !slices.ContainsFunc(c.results, func(r *Result) bool { return r.Setting("classes") != "" }) {
+		add(get("ops"), " operations a transaction")
+	}
 	if rate := get("rate"); rate == "0" {
 		add(groupDigits(get("clients")), " clients")
 		if t := get("think"); t != "0s" {

@@ -143,6 +143,19 @@ func TestTableShowsWhatVaries(t *testing.T) {
 	}
 }
 
+// TestHeadingWithClasses: classes have their own numbers of operations.
+func TestHeadingWithClasses(t *testing.T) {
+	spec := strings.Replace(testSpec("2pl", "uniform", ""), `"ops":10`, `"ops":10,"classes":"short:9:ops=4;long:1:ops=40"`, 1)
+	var out bytes.Buffer
+	if err := WriteTable(&out, []*Result{play(spec, 1, txnproto.Deadlock)}); err != nil {
+		t.Fatal(err)
+	}
+	heading, _, _ := strings.Cut(out.String(), "\n\n")
+	if !strings.Contains(heading, "classes short:9:ops=4;long:1:ops=40") || strings.Contains(heading, "operations a transaction") {
+		t.Errorf("got %s", heading)
+	}
+}
+
 func TestOverSeeds(t *testing.T) {
 	var results []*Result
 	throughput := map[string][]float64{"2pl": {100, 110, 120}, "occ": {90, 101, 109}}
