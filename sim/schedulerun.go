@@ -329,9 +329,10 @@ func valueState(row txnproto.Row) string {
 	}
 }
 
-// unseen notes that an operation computes with an item that its transaction has not read.
+// unseen notes that an operation computes with an item of which its transaction has read
+// no value.
 func (r *scheduleRun) unseen(p *scheduleProgram, it schedule.Item) {
-	note := fmt.Sprintf("%s uses %s, which %v has not read: what it writes is not known.", r.s.Ops[p.at], it, p.txn)
+	note := fmt.Sprintf("%s uses %s, of which %v has read no value: what it writes is not known.", r.s.Ops[p.at], it, p.txn)
 	if !slices.Contains(r.out.Notes, note) {
 		r.out.Notes = append(r.out.Notes, note)
 	}
