@@ -154,6 +154,17 @@ func TestWithoutLeaderIsSaid(t *testing.T) {
 	}
 }
 
+// TestSavepointsKeepThePromise goes back to savepoints on few keys: what was undone
+// must not hide what others did to the same rows meanwhile.
+func TestSavepointsKeepThePromise(t *testing.T) {
+	for _, protocol := range protocols {
+		for seed := range 8 {
+			mustBeOK(t, runOne(t, specOf(t, "protocol="+protocol, "replication=none", "distribution=uniform", "keys=3", "ops=3", "clients=4",
+				"shards=1", "machines=1", "replicas=1", "workload-param=undo=0.5", "requests=60", "warmup=0s", fmt.Sprint("seed=", seed))[0]))
+		}
+	}
+}
+
 // TestRollingBackIsNoWaste has transfers from accounts that are soon empty.
 func TestRollingBackIsNoWaste(t *testing.T) {
 	r := runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "workload=bank", "workload-param=initial=1", "distribution=uniform", "clients=1", "requests=300")[0])

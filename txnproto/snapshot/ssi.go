@@ -84,7 +84,7 @@ func (c *conflicts) begin(tx *txnproto.Txn) recordID {
 // there it does not see. No row of it is being decided.
 func (c *conflicts) read(r recordID, tx *txnproto.Txn, lo, hi txnproto.Key, scan bool) txnproto.Verdict {
 	if !scan {
-		if w := c.missed(r, c.writes.first(lo)); w != 0 && !c.miss(r, tx, w) {
+		if !c.missRow(r, tx, c.writes.first(lo)) {
 			return txnproto.Abort(txnproto.SSIPivot)
 		}
 		me := &c.records[r]
@@ -98,7 +98,7 @@ func (c *conflicts) read(r recordID, tx *txnproto.Txn, lo, hi txnproto.Key, scan
 		if tx.Put(k) != nil {
 			continue
 		}
-		if w := c.missed(r, id); w != 0 && !c.miss(r, tx, w) {
+		if !c.missRow(r, tx, id) {
 			return txnproto.Abort(txnproto.SSIPivot)
 		}
 	}
@@ -111,18 +111,22 @@ func (c *conflicts) read(r recordID, tx *txnproto.Txn, lo, hi txnproto.Key, scan
 	return txnproto.Granted
 }
 
-// missed returns the writer of the version that follows the one r sees, given the
-// last touch of the row: the earliest of the committed ones after r's snapshot,
-// else one that is active, else 0.
-func (c *conflicts) missed(r recordID, last touchID) recordID {
-	var active, next recordID
+// missRow notes that r does not see the version that follows the one it sees, given
+// the last touch of the row, and reports false when r must abort. Its writer is the
+// earliest of the committed ones after r's snapshot, else one that is active. Of
+// these there may be several, though the row's lock is one's: a rollback to a
+// savepoint releases it, and the touch of the write that was undone stays, as it may be
+// done again. So with
+//
+//	T1 savepoint, T1 writes x, T1 rolls back, T2 writes x, T3 reads x
+//
+// T3 precedes T2, and T1 in case; which of the two wrote last does not tell.
+func (c *conflicts) missRow(r recordID, tx *txnproto.Txn, last touchID) bool {
+	var next recordID
 	for t := last; t != 0; t = c.writes.all[t].next {
 		w := c.writes.all[t].record
 		switch o := &c.records[w]; o.state {
 		case recordActive:
-			if w != r {
-				active = w
-			}
 		case recordCommitted:
 			if o.commit > c.records[r].ts {
 				next = w
@@ -135,9 +139,15 @@ func (c *conflicts) missed(r recordID, last touchID) recordID {
 		}
 	}
 	if next != 0 {
-		return next
+		return c.miss(r, tx, next)
 	}
-	return active
+	for t := last; t != 0; t = c.writes.all[t].next {
+		w := c.writes.all[t].record
+		if w != r && c.records[w].state == recordActive && !c.miss(r, tx, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // miss notes that r does not see w's write, and reports false when r must abort
