@@ -20,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	}
 	c := newComparison(results)
 	sections := []string{
-		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.resources(), c.counters(), c.hottest(), c.starved(),
+		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.leaders(), c.resources(), c.counters(), c.hottest(), c.starved(),
 	}
 	var b strings.Builder
 	for _, s := range sections {
@@ -383,6 +383,18 @@ func (c *comparison) classes() string {
 		}
 	}
 	return "By transaction class\n" + g.render()
+}
+
+// leaders shows what came of faults, where leaders were lost.
+func (c *comparison) leaders() string {
+	if !slices.ContainsFunc(c.results, func(r *Result) bool { return r.Resources.Elections > 0 || r.Resources.LeaderlessNS > 0 }) {
+		return ""
+	}
+	g := c.grid("elections", "without a leader")
+	for _, r := range c.results {
+		g.add(append(c.label(r), formatCount(r.Resources.Elections), formatTime(r.Resources.LeaderlessNS))...)
+	}
+	return "Leaders lost and elected in the window (without a leader: the shards' times together)\n" + g.render()
 }
 
 // resources shows which station limits the run, and what a commit costs.

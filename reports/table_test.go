@@ -156,6 +156,24 @@ func TestHeadingWithClasses(t *testing.T) {
 	}
 }
 
+func TestLostLeadersAreShown(t *testing.T) {
+	results := testResults()
+	var without, with strings.Builder
+	if err := WriteTable(&without, results); err != nil {
+		t.Fatal(err)
+	}
+	results[1].Resources.Elections, results[1].Resources.LeaderlessNS = 3, int64(40*ms)
+	if err := WriteTable(&with, results); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(without.String(), "elections") {
+		t.Error("elections are shown where there were none")
+	}
+	if want := "3           40.0 ms\n"; !strings.Contains(with.String(), want) {
+		t.Errorf("want %q in\n%s", want, with.String())
+	}
+}
+
 func TestOverSeeds(t *testing.T) {
 	var results []*Result
 	throughput := map[string][]float64{"2pl": {100, 110, 120}, "occ": {90, 101, 109}}

@@ -165,6 +165,15 @@ func TestSavepointsKeepThePromise(t *testing.T) {
 	}
 }
 
+// TestNothingHappensInNoTime has lists in its result, be they empty.
+func TestNothingHappensInNoTime(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=2pl", "replication=none", "distribution=uniform", "duration=1ns", "warmup=0s")[0])
+	mustBeOK(t, r)
+	if res := r.Resources; res.MessageCount != 0 || res.Messages == nil || len(res.Stations) != 6 {
+		t.Errorf("%d messages, %v, %d stations", res.MessageCount, res.Messages, len(res.Stations))
+	}
+}
+
 // TestRollingBackIsNoWaste has transfers from accounts that are soon empty.
 func TestRollingBackIsNoWaste(t *testing.T) {
 	r := runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "workload=bank", "workload-param=initial=1", "distribution=uniform", "clients=1", "requests=300")[0])

@@ -40,7 +40,7 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 
 // resources is what the window used of stations, network and logs.
 func (r *run) resources() reports.Resources {
-	var res reports.Resources
+	res := reports.Resources{Stations: []reports.Station{}, Messages: []reports.Traffic{}}
 	for n := range r.spec.Machines {
 		id := txnproto.NodeID(n)
 		work := r.cluster.Work(id)
