@@ -231,7 +231,7 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 				len(open), waiting, r.cluster.WhoWaits())
 			return
 		}
-		r.fail(reports.VerdictStalled, "%d requests are open and nothing is left to happen", len(open))
+		r.fail(reports.VerdictStalled, "nothing is left to happen, and requests are open: %d; %s", len(open), r.cluster.Unrest())
 	case stopIdle:
 		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait%s",
 			watchEvery*stallTicks, len(open), waiting, r.whyIdle())
