@@ -15,13 +15,15 @@ const columnGap = "  "
 // left columns aligned to the left and the others to the right.
 type grid struct {
 	heads [][]string // one or more lines
-	left  int
+	left  int        // columns aligned left
+	prose bool       // the last one, too
 	rows  [][]string
 }
 
 func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
-func (g *grid) render() string {
+// widths returns how wide each column is.
+func (g *grid) widths() []int {
 	widths := make([]int, len(g.heads[0]))
 	for _, lines := range [][][]string{g.heads, g.rows} {
 		for _, cells := range lines {
@@ -30,6 +32,20 @@ func (g *grid) render() string {
 			}
 		}
 	}
+	return widths
+}
+
+// width returns how wide the table is.
+func (g *grid) width() int {
+	n := -utf8.RuneCountInString(columnGap)
+	for _, w := range g.widths() {
+		n += w + utf8.RuneCountInString(columnGap)
+	}
+	return n
+}
+
+func (g *grid) render() string {
+	widths := g.widths()
 	var b strings.Builder
 	for _, h := range g.heads {
 		g.line(&b, widths, h)
@@ -52,7 +68,7 @@ func (g *grid) line(b *strings.Builder, widths []int, cells []string) {
 			l.WriteString(columnGap)
 		}
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-		if i < g.left {
+		if i < g.left || g.prose && i == len(cells)-1 {
 			l.WriteString(c + pad)
 		} else {
 			l.WriteString(pad + c)

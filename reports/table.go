@@ -350,14 +350,25 @@ func (c *comparison) aborts() string {
 	if len(reasons) == 0 {
 		return "No attempt was aborted.\n"
 	}
-	g := c.grid(append([]string{"aborted", "of attempts", "per commit", "wasted work", "lock waits"}, reasons...)...)
+	counts := []string{"aborted", "of attempts", "per commit", "wasted work", "lock waits"}
+	wide, narrow := c.grid(append(slices.Clone(counts), reasons...)...), c.grid(append(counts, "reasons")...)
+	narrow.prose = true
 	for _, r := range c.results {
 		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(r.FinishedAttempts()),
 			formatRatio2(r.AbortsPerCommit), formatShare(r.WastedWork), formatCount(r.LockWaits))
+		var each, those []string
 		for _, n := range reasons {
-			cells = append(cells, formatCount(r.Aborts[n]))
+			each = append(each, formatCount(r.Aborts[n]))
+			if r.Aborts[n] > 0 {
+				those = append(those, n+" "+formatCount(r.Aborts[n]))
+			}
 		}
-		g.add(cells...)
+		narrow.add(append(slices.Clone(cells), strings.Join(those, ", "))...)
+		wide.add(append(cells, each...)...)
+	}
+	g := wide
+	if wide.width() > Width { // many protocols have many reasons, each few of them
+		g = narrow
 	}
 	return "Aborted attempts, by reason\n" + g.render()
 }

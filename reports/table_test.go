@@ -143,6 +143,34 @@ func TestTableShowsWhatVaries(t *testing.T) {
 	}
 }
 
+// TestManyReasons: where a column for each reason would be too wide, each row names its own.
+func TestManyReasons(t *testing.T) {
+	var rs []*Result
+	for i := txnproto.Deadlock; i <= txnproto.SSIPivot; i++ {
+		rs = append(rs, play(testSpec("2pl-"+i.String(), "zipfian", "0.99"), 2, i))
+	}
+	var out bytes.Buffer
+	if err := WriteTable(&out, rs); err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(out.String(), "Aborted attempts, by reason\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !ok || strings.Contains(table, "of attempts  per commit  wasted work  lock waits  deadlock") {
+		t.Fatalf("got\n%s", out.String())
+	}
+	for i, line := range strings.Split(table, "\n") {
+		if n := utf8.RuneCountInString(line); n > Width {
+			t.Errorf("%d columns: %s", n, line)
+		}
+		if i >= 2 {
+			reason := (txnproto.Deadlock + txnproto.AbortReason(i-2)).String()
+			if n := rs[i-2].Aborts[reason]; n == 0 || !strings.HasSuffix(line, fmt.Sprintf("  %s %d", reason, n)) {
+				t.Errorf("want %d for %s: %s", n, reason, line)
+			}
+		}
+	}
+}
+
 // TestHeadingWithClasses: classes have their own numbers of operations.
 func TestHeadingWithClasses(t *testing.T) {
 	spec := strings.Replace(testSpec("2pl", "uniform", ""), `"ops":10`, `"ops":10,"classes":"short:9:ops=4;long:1:ops=40"`, 1)
