@@ -340,6 +340,9 @@ func (c *comparison) breakdown() string {
 	return "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted)\n" + g.render()
 }
 
+// reasonsWidth is at which width the list of a row's reasons is wrapped.
+const reasonsWidth = 32
+
 func (c *comparison) aborts() string {
 	var reasons []string
 	for i := txnproto.AbortReason(1); i < txnproto.NumReasons; i++ {
@@ -360,10 +363,18 @@ func (c *comparison) aborts() string {
 		for _, n := range reasons {
 			each = append(each, formatCount(r.Aborts[n]))
 			if r.Aborts[n] > 0 {
-				those = append(those, n+" "+formatCount(r.Aborts[n]))
+				those = append(those, n+noBreak+formatCount(r.Aborts[n]))
 			}
 		}
-		narrow.add(append(slices.Clone(cells), strings.Join(those, ", "))...)
+		for i, line := range strings.Split(wrap(strings.Join(those, ", "), reasonsWidth, ""), "\n") {
+			line = strings.ReplaceAll(line, noBreak, " ")
+			if i == 0 {
+				narrow.add(append(slices.Clone(cells), line)...)
+				continue
+			}
+			more := make([]string, len(cells), len(cells)+1)
+			narrow.add(append(more, line)...)
+		}
 		wide.add(append(cells, each...)...)
 	}
 	g := wide

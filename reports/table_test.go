@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,8 @@ func TestManyReasons(t *testing.T) {
 	for i := txnproto.Deadlock; i <= txnproto.SSIPivot; i++ {
 		rs = append(rs, play(testSpec("2pl-"+i.String(), "zipfian", "0.99"), 2, i))
 	}
+	last := rs[len(rs)-1]
+	last.Aborts[txnproto.Validation.String()], last.Aborts[txnproto.TSOrder.String()] = 70, 800
 	var out bytes.Buffer
 	if err := WriteTable(&out, rs); err != nil {
 		t.Fatal(err)
@@ -162,12 +165,15 @@ func TestManyReasons(t *testing.T) {
 		if n := utf8.RuneCountInString(line); n > Width {
 			t.Errorf("%d columns: %s", n, line)
 		}
-		if i >= 2 {
+		if i >= 2 && i-2 < len(rs)-1 {
 			reason := (txnproto.Deadlock + txnproto.AbortReason(i-2)).String()
 			if n := rs[i-2].Aborts[reason]; n == 0 || !strings.HasSuffix(line, fmt.Sprintf("  %s %d", reason, n)) {
 				t.Errorf("want %d for %s: %s", n, reason, line)
 			}
 		}
+	}
+	if wrapped := regexp.MustCompile(`  ts-order 800, validation 70,\n +ssi-pivot \d+$`); !wrapped.MatchString(table) {
+		t.Errorf("three reasons are not in two lines:\n%s", table)
 	}
 }
 
