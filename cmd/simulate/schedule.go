@@ -174,6 +174,11 @@ func (f *scheduleFlags) run(s *schedule.Schedule) ([]*sim.ScheduleRun, error) {
 	if f.protocols == "" || f.protocols == "all" {
 		names = protocolNames()
 	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, badf("protocol: %q is there twice", name)
+		}
+	}
 	given, err := f.params(names)
 	if err != nil {
 		return nil, err
