@@ -148,7 +148,7 @@ func TestTableShowsWhatVaries(t *testing.T) {
 func TestManyReasons(t *testing.T) {
 	var rs []*Result
 	for i := txnproto.Deadlock; i <= txnproto.SSIPivot; i++ {
-		rs = append(rs, play(testSpec("2pl-"+i.String(), "zipfian", "0.99"), 2, i))
+		rs = append(rs, play(testSpec(fmt.Sprintf("protocol-%d", int(i)), "zipfian", "0.99"), 2, i))
 	}
 	last := rs[len(rs)-1]
 	last.Aborts[txnproto.Validation.String()], last.Aborts[txnproto.TSOrder.String()] = 70, 800
