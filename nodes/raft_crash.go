@@ -203,6 +203,13 @@ func (r *raftLogs) advance() {
 	}
 }
 
+// hasAllOf reports whether rep has every entry of the leader's. What piled up while
+// a call hung is more than the library sends in one message, and it sends no
+// second one by itself: without a proposal the rest would stay where it is.
+func (rep *replica) hasAllOf(lead *replica) bool {
+	return lead == nil || rep.inst.raft.LastIndex() >= lead.inst.raft.LastIndex()
+}
+
 // kick helps the shard's restarted replicas to catch up, until they have.
 func (r *raftLogs) kick(sh *raftShard) {
 	r.advance()
@@ -217,7 +224,7 @@ func (r *raftLogs) kick(sh *raftShard) {
 			// as far as the leader: only an entry made since shows that it hears.
 			rep.catchUpTo = lead.inst.raft.LastIndex() + 1
 		}
-		if rep == lead || rep.catchUpTo > 0 && rep.inst.raft.AppliedIndex() >= rep.catchUpTo {
+		if rep == lead || rep.catchUpTo > 0 && rep.inst.raft.AppliedIndex() >= rep.catchUpTo && rep.hasAllOf(lead) {
 			rep.behind, rep.catchUpTo = false, 0
 			continue
 		}

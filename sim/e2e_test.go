@@ -174,6 +174,15 @@ func TestNothingHappensInNoTime(t *testing.T) {
 	}
 }
 
+// TestRestartedReplicaGetsAll has messages that take so long that more entries wait
+// for a restarted replica than go into one of them, and a client that adds no more.
+func TestRestartedReplicaGetsAll(t *testing.T) {
+	for _, seed := range []string{"14", "390294"} {
+		mustBeOK(t, runOne(t, specOf(t, "protocol=2pl", "workload=bank", "distribution=uniform", "keys=20", "clients=1", "requests=50", "warmup=10ms",
+			"shards=7", "replicas=2", "loss=0.1", "crash=n2@421ms+257ms,n3@266ms+521ms", "seed="+seed)[0]))
+	}
+}
+
 // TestRollingBackIsNoWaste has transfers from accounts that are soon empty.
 func TestRollingBackIsNoWaste(t *testing.T) {
 	r := runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "workload=bank", "workload-param=initial=1", "distribution=uniform", "clients=1", "requests=300")[0])
