@@ -16,7 +16,7 @@ const (
 	RetryImmediate   RetryPolicy = iota // at once
 	RetryFixed                          // after Base
 	RetryExponential                    // after Base, twice that, … up to Max
-	RetryAdaptive                       // after an exponential time whose mean is the mean latency so far (Agrawal, Carey, Livny 1987)
+	RetryAdaptive                       // after an exponential time whose mean is the mean latency so far (Agrawal, Carey, Livny 1987), at most Max
 )
 
 // RetryPolicyNames are the policies' names in a spec, indexed by RetryPolicy.
@@ -36,7 +36,7 @@ func ParseRetryPolicy(s string) (RetryPolicy, error) {
 type Retry struct {
 	Policy      RetryPolicy
 	Base        time.Duration // fixed, exponential: the first wait
-	Max         time.Duration // exponential: the longest wait
+	Max         time.Duration // exponential, adaptive: the longest wait
 	Jitter      float64       // fixed, exponential: share of the wait that is random, 0 to 1
 	MaxAttempts int           // 0: no bound
 	FreshKeys   bool          // a retry draws new keys instead of repeating its own
@@ -61,7 +61,8 @@ func (r Retry) Delay(next int, mean time.Duration, u uint64) time.Duration {
 		if mean <= 0 {
 			mean = r.Base
 		}
-		return rng.Exponential(mean).At(u)
+		// Unbounded, the wait would feed on the latency that it makes longer itself.
+		return min(rng.Exponential(mean).At(u), r.Max)
 	default:
 		panic("txnproto: unknown retry policy")
 	}

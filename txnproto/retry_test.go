@@ -52,7 +52,12 @@ func TestRetryJitter(t *testing.T) {
 
 // TestRetryAdaptive: the wait has the mean of the latency so far.
 func TestRetryAdaptive(t *testing.T) {
-	r := Retry{Policy: RetryAdaptive, Base: 5 * ms}
+	r := Retry{Policy: RetryAdaptive, Base: 5 * ms, Max: time.Minute}
+	for u := range uint64(1000) {
+		if d := (Retry{Policy: RetryAdaptive, Base: ms, Max: 7 * ms}).Delay(2, time.Hour, rng.Hash(4, u)); d > 7*ms {
+			t.Fatalf("waits for %v, more than the longest wait", d)
+		}
+	}
 	for _, mean := range []time.Duration{0, 20 * ms} {
 		var sum time.Duration
 		const n = 50_000
