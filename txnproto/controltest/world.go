@@ -1,6 +1,7 @@
 package controltest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +44,10 @@ type world struct {
 	open   int
 	failed error
 }
+
+// ErrStarved is the error of a run in which a request was aborted time and again.
+// Protocols that answer conflicts with aborts alone promise no better.
+var ErrStarved = errors.New("starved")
 
 // RunWorld runs the clients to their end. The error names a transaction that
 // waits for ever, was retried without end, or left something behind.
@@ -236,7 +241,7 @@ func (s *session) lose(r txnproto.AbortReason) {
 		return
 	}
 	if a.Number >= s.w.MaxAttempts {
-		s.w.failed = fmt.Errorf("request %d has been aborted %d times, last for %v", s.id, a.Number, r)
+		s.w.failed = fmt.Errorf("request %d has been aborted %d times, last for %v: %w", s.id, a.Number, r, ErrStarved)
 		return
 	}
 	backoff := s.w.delay() * time.Duration(min(a.Number, 20))
