@@ -103,6 +103,11 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
 	b.tx.Attempt, b.tx.Hits, b.tx.TS, b.tx.FirstTS = i.Attempt, i.Hits, i.TS, i.FirstTS
 	b.tx.ReadOnly = i.ReadOnly
+	c := int(i.Client)
+	for c >= len(h.newestOf) {
+		h.newestOf = append(h.newestOf, 0)
+	}
+	h.newestOf[c] = int32(b.tx.Slot) + 1
 	h.live++
 	return b
 }
@@ -221,6 +226,17 @@ func (h *Host) letGo(b *branch) {
 		h.c.loop.After(0, h.c.hServed, o.m.Index())
 	}
 	b.held = b.held[:0]
+}
+
+// seek returns the branch that m is about, or nil. Its client may not know the
+// slot yet; then it is most likely the client's newest here.
+func (h *Host) seek(m *txnproto.Msg) *branch {
+	if c := int(m.Tx.Client); m.Slot < 0 && c < len(h.newestOf) && h.newestOf[c] != 0 {
+		if b := h.branches[h.newestOf[c]-1]; b.tx.ID == m.Tx.ID {
+			return b
+		}
+	}
+	return h.find(m.Tx.ID, m.Slot)
 }
 
 // find returns the live branch of txn, or nil. slot is where its client last

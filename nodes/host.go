@@ -23,6 +23,7 @@ type Host struct {
 	stopped bool
 
 	branches   []*branch
+	newestOf   []int32 // by client: the slot + 1 of its newest branch, which may have ended
 	preparedOf []int32 // by client: the slot + 1 of its newest prepared branch, 0: none
 	freeSlots  []int32
 	live       int
@@ -359,7 +360,7 @@ func (h *Host) rollbackTo(b *branch, save int) {
 
 // abort ends a branch because its client says so.
 func (h *Host) abort(m *txnproto.Msg) {
-	b := h.find(m.Tx.ID, m.Slot)
+	b := h.seek(m)
 	if b == nil {
 		return // it ended by itself, and its client's word crossed ours
 	}

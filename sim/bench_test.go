@@ -75,6 +75,6 @@ func BenchmarkRaft(b *testing.B) {
 //	go test ./sim -run '^$' -bench ManyClients -benchtime 1x
 func BenchmarkManyClients(b *testing.B) {
 	res := benchRun(b, max(b.N, 200_000), "protocol", "2pl", "replication", "quorum", "distribution", "uniform",
-		"keys", "10000000", "ops", "10", "update", "0.5", "clients", "100000", "think", "exp:1s")
+		"keys", "10000000", "ops", "10", "update", "0.5", "clients", "100000", "think", "exp:10s")
 	b.ReportMetric(float64(res.Wall.HeapBytes)/(1<<20), "heap-MB")
 }

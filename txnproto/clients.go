@@ -171,8 +171,10 @@ func (c *Clients) Start() {
 	}
 	key := c.seed.Key("clients/start")
 	for i := range c.sessions {
-		at := rng.Hash(key, uint64(i)) % uint64(startSpread)
-		c.loop.After(time.Duration(at), c.hStart, uint64(i))
+		at := time.Duration(rng.Hash(key, uint64(i)) % uint64(startSpread))
+		// A client begins by thinking, or all of them would have a request open at once.
+		at += c.cfg.Think.At(rng.Hash(c.thinkKey, uint64(i)<<40))
+		c.loop.After(at, c.hStart, uint64(i))
 	}
 }
 
