@@ -143,30 +143,9 @@ func (p *preset) config(machines int) Config {
 func nearest(name string, names []string) string {
 	best, least := "", 1<<30
 	for _, candidate := range names {
-		if d := editDistance(name, candidate); d < least {
+		if d := rng.EditDistance(name, candidate); d < least {
 			best, least = candidate, d
 		}
 	}
 	return best
-}
-
-// editDistance is Levenshtein's distance between a and b, in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

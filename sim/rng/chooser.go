@@ -205,7 +205,7 @@ func allowedParams(known []string) string {
 func didYouMean(got string, names []string) string {
 	best, at := 1+len(got)/3, -1
 	for i, n := range names {
-		if d := editDistance(got, n); d <= best {
+		if d := EditDistance(got, n); d <= best {
 			best, at = d-1, i
 		}
 	}
@@ -215,8 +215,9 @@ func didYouMean(got string, names []string) string {
 	return fmt.Sprintf(", did you mean %q", names[at])
 }
 
-// editDistance is Levenshtein's, on bytes.
-func editDistance(a, b string) int {
+// EditDistance is Levenshtein's distance between a and b, in bytes: for the
+// messages of registries, which name what is nearest to an unknown name.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
