@@ -35,7 +35,6 @@ type branch struct {
 	// As a participant of a two-phase commit.
 	coordinator txnproto.ShardID
 	coord       int32 // the commit's index there
-	logged      bool  // its prepare entry is in the log
 	finishing   bool  // its finish entry is on the way to the log
 	own         bool  // this shard coordinates it
 	readOnly    bool  // the whole transaction wrote nowhere

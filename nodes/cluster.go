@@ -347,12 +347,6 @@ func (c *Cluster) oldestTS() txnproto.Timestamp {
 
 const oldestEvery = time.Millisecond
 
-func (c *Cluster) waited(s txnproto.ShardID, k txnproto.Key, d time.Duration, aborted bool) {
-	if c.cfg.Waits != nil {
-		c.cfg.Waits.Waited(s, k, d, aborted)
-	}
-}
-
 // newEntry returns an empty log entry.
 func (c *Cluster) newEntry(k EntryKind) *Entry {
 	n := len(c.entries)

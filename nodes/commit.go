@@ -401,7 +401,7 @@ func (h *Host) decideAbort(co *coord, reason txnproto.AbortReason) {
 	h.tellClient(co, txnproto.Aborted, reason)
 	if co.own != nil {
 		if co.own.state == branchWaitingPrepare {
-			h.c.waited(h.shard, co.own.waitKey, h.Now().Sub(co.own.waitSince), true)
+			h.bookWait(co.own, true)
 		}
 		h.endBranch(co.own, txnproto.Aborted)
 		co.own = nil
@@ -448,7 +448,7 @@ func (h *Host) decide(m *txnproto.Msg) {
 	case branchPrepared:
 		h.finishPrepared(b, outcome)
 	case branchWaitingPrepare:
-		h.c.waited(h.shard, b.waitKey, h.Now().Sub(b.waitSince), true)
+		h.bookWait(b, true)
 		h.mustAbort(b, outcome)
 		h.endBranch(b, txnproto.Aborted)
 	case branchIdle: // the abort has overtaken the question
@@ -550,7 +550,6 @@ func (h *Host) applied(a *Applied) {
 		}
 	case EntryPrepare:
 		if b := h.find(e.Txn, int32(e.Tag)); b != nil && b.state == branchPrepared {
-			b.logged = true
 			b.disk += a.DiskShare
 			if !b.finishing {
 				h.vote(b, txnproto.Committed, false, txnproto.NoReason)

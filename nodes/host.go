@@ -157,9 +157,8 @@ func (h *Host) settle() {
 
 // endWait answers an operation or a prepare that waited.
 func (h *Host) endWait(b *branch, v txnproto.Verdict) {
-	d := h.Now().Sub(b.waitSince)
 	_, aborted := v.Aborted()
-	h.c.waited(h.shard, b.waitKey, d, aborted)
+	d := h.bookWait(b, aborted)
 	if b.state == branchWaitingPrepare {
 		b.state = branchIdle
 		h.prepared(b, v, d)
@@ -170,6 +169,15 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 	b.state = branchIdle
 	m.Parts[txnproto.PartLockWait] += d
 	h.answer(b, m, v)
+}
+
+// bookWait reports the wait of b, which ends now, and returns how long it was.
+func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
+	d := h.Now().Sub(b.waitSince)
+	if h.c.cfg.Waits != nil {
+		h.c.cfg.Waits.Waited(h.shard, b.waitKey, d, aborted)
+	}
+	return d
 }
 
 // kill aborts a branch that the controller wants gone, and tells its client.
@@ -370,7 +378,7 @@ func (h *Host) abort(m *txnproto.Msg) {
 	case branchServing:
 		h.die(b, txnproto.LeaderChange)
 	case branchWaitingOp:
-		h.c.waited(h.shard, b.waitKey, h.Now().Sub(b.waitSince), true)
+		h.bookWait(b, true)
 		h.c.pool.Free(b.msg)
 		b.msg = nil
 		h.endBranch(b, txnproto.Aborted)
