@@ -27,6 +27,9 @@ type Config struct {
 	Shards    int
 	Replicas  int
 	Machines  int
+	// OneTable lets the replicas of a shard keep their rows in one table, for speed.
+	// REQUIRES: they run in the loop, and none of them is started twice.
+	OneTable bool
 
 	Protocol *txnproto.Protocol
 	Params   txnproto.Params
@@ -58,6 +61,7 @@ type Cluster struct {
 	hosts    []*Host // by shard; nil: no leader
 	repl     Replication
 	machines [][]*machine // by shard, by node; nil: no replica there
+	tables   []*rows      // by shard, under OneTable
 	recorded []uint64     // by shard: the highest index whose installs are recorded
 	clients  *txnproto.Clients
 
@@ -102,6 +106,7 @@ func NewCluster(cfg Config) *Cluster {
 	}
 	c.hosts = make([]*Host, cfg.Shards)
 	c.machines = make([][]*machine, cfg.Shards)
+	c.tables = make([]*rows, cfg.Shards)
 	c.recorded = make([]uint64, cfg.Shards)
 	c.control = make([]txnproto.ControlStats, cfg.Shards)
 	for s := range c.machines {
@@ -364,9 +369,25 @@ func (c *Cluster) Release(e *Entry) { c.entries = append(c.entries, e) }
 
 // Machine implements ReplicationHost.
 func (c *Cluster) Machine(s txnproto.ShardID, n txnproto.NodeID) StateMachine {
-	m := newMachine(s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
+	m := newMachine(c.newStore(s))
 	c.machines[s][n] = m
 	return m
+}
+
+func (c *Cluster) newStore(s txnproto.ShardID) *Store {
+	if !c.cfg.OneTable {
+		return NewStore(s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
+	}
+	if c.tables[s] == nil {
+		c.tables[s] = newRows(c.cfg.Replicas)
+	}
+	replica := 0
+	for _, m := range c.machines[s] {
+		if m != nil {
+			replica++
+		}
+	}
+	return newStoreIn(c.tables[s], replica, s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
 }
 
 // Applied implements ReplicationHost.
@@ -491,7 +512,7 @@ func (c *Cluster) CompareReplicas() error {
 // Forget lets go of all state, to make room for the checker. The cluster can
 // only be dropped afterwards.
 func (c *Cluster) Forget() {
-	c.machines, c.hosts, c.entries, c.repl = nil, nil, nil, nil
+	c.machines, c.tables, c.hosts, c.entries, c.repl = nil, nil, nil, nil, nil
 }
 
 // View is the committed state of the whole database, at the leaders.

@@ -47,9 +47,9 @@ type machine struct {
 	freeDecided  []*decision
 }
 
-func newMachine(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *machine {
+func newMachine(s *Store) *machine {
 	return &machine{
-		store:    NewStore(shard, place, base, v),
+		store:    s,
 		prepared: map[txnproto.TxnID]*prepared{},
 		decided:  map[txnproto.TxnID]*decision{},
 	}
@@ -91,14 +91,14 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	}
 }
 
-// touch prepares for Apply of e, which comes soon: see Store.touch.
-func (m *machine) touch(e *Entry) {
+// prefetch prepares for Apply of e, which comes soon: see Store.prefetch.
+func (m *machine) prefetch(e *Entry) {
 	switch e.Kind {
 	case EntryCommit:
-		m.store.touch(e.Puts)
+		m.store.prefetchPuts(e.Puts)
 	case EntryFinish:
 		if p := m.prepared[e.Txn]; p != nil && e.Outcome == txnproto.Committed {
-			m.store.touch(p.puts)
+			m.store.prefetchPuts(p.puts)
 		}
 	case EntryNoop, EntryPrepare:
 	default:
@@ -134,7 +134,6 @@ func (m *machine) install(puts []txnproto.Put, e *Entry) {
 	default:
 		panic("nodes: unknown versioning")
 	}
-	m.store.touch(puts)
 	for i := range puts {
 		puts[i].Version = m.store.Install(&puts[i], v)
 	}
@@ -225,7 +224,7 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 	b = append(b, snapshotFormat)
 	if rows {
 		b = le.AppendUint64(b, m.index)
-		written := m.store.written()
+		written := m.store.inKeyOrder()
 		b = le.AppendUint64(b, uint64(len(written)))
 		for i := range written {
 			r := &written[i]
@@ -279,7 +278,7 @@ func (m *machine) Restore(rd io.Reader) error {
 	if f := r.u8(); f != snapshotFormat {
 		return fmt.Errorf("nodes: snapshot of format %d, want %d", f, snapshotFormat)
 	}
-	n := newMachine(m.store.shard, m.store.place, m.store.base, m.store.versioning)
+	n := newMachine(NewStore(m.store.shard, m.store.place, m.store.base, m.store.versioning))
 	n.index = r.u64()
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		p := r.put()

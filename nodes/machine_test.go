@@ -17,7 +17,7 @@ func testMachine(tb testing.TB) *machine {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return newMachine(0, place, flat{10}, txnproto.VersionLatest)
+	return newMachine(NewStore(0, place, flat{10}, txnproto.VersionLatest))
 }
 
 // randomEntries makes a log as hosts write it: prepares that are finished some

@@ -29,6 +29,7 @@ func (n *Node) receive(m *txnproto.Msg) {
 	if m.Kind == txnproto.MsgOp {
 		if h := n.leads(m.Shard); h != nil {
 			h.arriveOp(m)
+			h.machine.store.prefetch(m.Op.Key)
 		}
 	}
 	d := n.c.service(m)

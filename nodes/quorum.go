@@ -141,6 +141,7 @@ func (q *Quorum) leaderSynced(s uint64) {
 		e := g.entry(i)
 		e.syncedAt, e.diskShare = now, share
 	}
+	q.prefetch(g, 0, from, g.writeTo)
 	g.matched[0] = g.writeTo
 	g.writing = false
 	for r := 1; r < len(g.nodes); r++ {
@@ -180,6 +181,7 @@ func (q *Quorum) arrive(i uint64) {
 	a := &q.appends[i]
 	g, r, bytes := &q.groups[a.group], int(a.replica), int(a.bytes)
 	q.apply(g, r, a.commit)
+	q.prefetch(g, r, max(a.commit, g.matched[r]), a.last)
 	q.cfg.Disk(g.nodes[r]).Write(bytes, q.hFollowerSynced, i)
 }
 
@@ -222,17 +224,21 @@ func (q *Quorum) advance(g *quorumGroup) {
 	q.apply(g, 0, commit)
 }
 
-// toucher is implemented by state machines that want to know beforehand which
-// entries they will apply together.
-type toucher interface{ touch(e *Entry) }
+// prefetcher is implemented by state machines that want to know beforehand what
+// they will apply.
+type prefetcher interface{ prefetch(e *Entry) }
+
+// prefetch tells replica r of the entries after from, up to index.
+func (q *Quorum) prefetch(g *quorumGroup, r int, from, index uint64) {
+	if m, ok := g.machines[r].(prefetcher); ok {
+		for i := from + 1; i <= index; i++ {
+			m.prefetch(g.entry(i))
+		}
+	}
+}
 
 // apply applies the entries up to index at replica r.
 func (q *Quorum) apply(g *quorumGroup, r int, index uint64) {
-	if m, ok := g.machines[r].(toucher); ok && index > g.applied[r]+1 {
-		for i := g.applied[r] + 1; i <= index; i++ {
-			m.touch(g.entry(i))
-		}
-	}
 	for g.applied[r] < index {
 		g.applied[r]++
 		i := g.applied[r]

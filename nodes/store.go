@@ -7,25 +7,8 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"interleave/sim/rng"
 	"interleave/txnproto"
 )
-
-// record is a row that has been written since the start.
-type record struct {
-	key     txnproto.Key
-	value   txnproto.Value
-	version uint32 // 0: the slot is free
-	chain   uint32 // index of the older versions + 1, 0: none; the top bit says deleted
-}
-
-const deletedBit = 1 << 31
-
-func (r *record) deleted() bool { return r.chain&deletedBit != 0 }
-
-func (r *record) row() txnproto.Row {
-	return txnproto.Row{Key: r.key, Value: r.value, Version: txnproto.Version(r.version), Exists: !r.deleted()}
-}
 
 // oldVersion is a version that a newer one has superseded.
 type oldVersion struct {
@@ -52,9 +35,9 @@ type Store struct {
 	sparse     txnproto.Sparse // nil: every initial key holds a row
 	versioning txnproto.Versioning
 	initial    txnproto.Key // keys below are initial rows
-	slots      []record     // open addressing, linear probing; a power of two
-	mask       uint64
-	used       int
+	rows       *rows
+	cell       int                     // of this replica within a slot of rows
+	written    int                     // rows written since the start
 	beyond     btree.Set[txnproto.Key] // written keys that are no initial rows, tombstones included
 
 	chains    [][]oldVersion // oldest first
@@ -62,34 +45,34 @@ type Store struct {
 	garbageAt int            // the first not yet collected
 	old, most int            // old versions now, and at most
 
-	tombstones int    // rows whose newest version is a deletion
-	touched    uint32 // what touch saw: kept so that looking is not compiled away
+	tombstones int // rows whose newest version is a deletion
 }
-
-const storeMinSlots = 64
 
 // NewStore returns the shard's store in its initial state.
 func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
+	return newStoreIn(newRows(1), 0, shard, place, base, v)
+}
+
+// newStoreIn is NewStore for a replica whose rows are in a table that it shares.
+// REQUIRES: its cells there are empty.
+func newStoreIn(t *rows, replica int, shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
 	sparse, _ := base.(txnproto.Sparse)
 	return &Store{
 		shard: shard, place: place, base: base, sparse: sparse, versioning: v, initial: txnproto.Key(base.InitialKeys()),
-		slots: make([]record, storeMinSlots), mask: storeMinSlots - 1,
+		rows: t, cell: 1 + replica,
 	}
 }
 
-// find returns the slot of k: its record, or the free slot where it would go.
-func (s *Store) find(k txnproto.Key) *record {
-	for i := rng.Hash(uint64(k), 0) & s.mask; ; i = (i + 1) & s.mask {
-		if r := &s.slots[i]; r.version == 0 || r.key == k {
-			return r
-		}
-	}
+// find returns what the store holds of k: version 0 where it has not been written.
+func (s *Store) find(k txnproto.Key) *cell {
+	at, _ := s.rows.find(k)
+	return &s.rows.cells[at+s.cell]
 }
 
 // Get returns the newest committed row of k.
 func (s *Store) Get(k txnproto.Key) txnproto.Row {
 	if r := s.find(k); r.version != 0 {
-		return r.row()
+		return r.row(k)
 	}
 	return s.first(k)
 }
@@ -130,7 +113,7 @@ func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 	case r.version == 0:
 		return s.first(k)
 	case v == 0 || s.versioning == txnproto.VersionLatest || txnproto.Version(r.version) <= v:
-		return r.row()
+		return r.row(k)
 	}
 	if i := r.chain &^ deletedBit; i != 0 {
 		chain := s.chains[i-1]
@@ -146,14 +129,9 @@ func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 // Install makes p a committed version of its row and returns its number: v, or
 // the next one where v is 0 or the store keeps the newest only.
 func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
-	r := s.find(p.Key)
+	r := &s.rows.cells[s.rows.claim(p.Key)+s.cell]
 	if r.version == 0 {
-		if 4*(s.used+1) > 3*len(s.slots) {
-			s.grow()
-			r = s.find(p.Key)
-		}
-		s.used++
-		r.key = p.Key
+		s.written++
 		if p.Key >= s.initial {
 			s.beyond.Insert(p.Key)
 		}
@@ -171,29 +149,28 @@ func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 	return v
 }
 
-// touch looks at the slots of puts without waiting for one before the next, so
-// that memory fetches them together: nearly all that an installation costs is
-// waiting for memory.
-func (s *Store) touch(puts []txnproto.Put) {
-	var seen uint32
+// prefetch asks for the memory of k's row, which will be looked up soon.
+func (s *Store) prefetch(k txnproto.Key) { s.rows.prefetch(k) }
+
+// prefetchPuts is prefetch for the rows of puts.
+func (s *Store) prefetchPuts(puts []txnproto.Put) {
 	for i := range puts {
-		seen |= s.slots[rng.Hash(uint64(puts[i].Key), 0)&s.mask].version
+		s.rows.prefetch(puts[i].Key)
 	}
-	s.touched = seen
 }
 
 // installVersion adds a version to a row that keeps its older ones.
-func (s *Store) installVersion(r *record, p *txnproto.Put, v uint32) {
+func (s *Store) installVersion(r *cell, p *txnproto.Put, v uint32) {
 	n := oldVersion{p.Value, v, p.Deleted}
 	if r.version == v {
 		panic(fmt.Sprintf("nodes: version %d of key %d is installed twice", v, p.Key))
 	}
 	if r.version != 0 && v < r.version {
-		s.insertOld(r, n) // behind newer ones: its place is by its number
+		s.insertOld(r, p.Key, n) // behind newer ones: its place is by its number
 		return
 	}
 	if r.version != 0 {
-		s.garbage = append(s.garbage, superseded{r.key, r.version, v})
+		s.garbage = append(s.garbage, superseded{p.Key, r.version, v})
 		i := s.chainOf(r)
 		s.chains[i] = append(s.chains[i], oldVersion{r.value, r.version, r.deleted()})
 		s.count(1)
@@ -203,7 +180,7 @@ func (s *Store) installVersion(r *record, p *txnproto.Put, v uint32) {
 }
 
 // setDeleted says whether r's newest version is a deletion.
-func (s *Store) setDeleted(r *record, deleted bool) {
+func (s *Store) setDeleted(r *cell, deleted bool) {
 	if r.deleted() {
 		s.tombstones--
 	}
@@ -215,7 +192,7 @@ func (s *Store) setDeleted(r *record, deleted bool) {
 }
 
 // insertOld puts a version between older ones.
-func (s *Store) insertOld(r *record, n oldVersion) {
+func (s *Store) insertOld(r *cell, k txnproto.Key, n oldVersion) {
 	i := s.chainOf(r)
 	chain := append(s.chains[i], oldVersion{})
 	at := len(chain) - 1
@@ -229,12 +206,12 @@ func (s *Store) insertOld(r *record, n oldVersion) {
 	if at+1 < len(chain) {
 		by = chain[at+1].version
 	}
-	s.garbage = append(s.garbage, superseded{r.key, n.version, by})
+	s.garbage = append(s.garbage, superseded{k, n.version, by})
 	s.count(1)
 }
 
 // chainOf returns the index of r's older versions.
-func (s *Store) chainOf(r *record) uint32 {
+func (s *Store) chainOf(r *cell) uint32 {
 	if i := r.chain &^ deletedBit; i != 0 {
 		return i - 1
 	}
@@ -272,17 +249,6 @@ func (s *Store) Collect(watermark txnproto.Version) {
 	if s.garbageAt > 1024 && 2*s.garbageAt > len(s.garbage) {
 		n := copy(s.garbage, s.garbage[s.garbageAt:])
 		s.garbage, s.garbageAt = s.garbage[:n], 0
-	}
-}
-
-func (s *Store) grow() {
-	old := s.slots
-	s.slots = make([]record, 2*len(old))
-	s.mask = uint64(len(s.slots) - 1)
-	for i := range old {
-		if old[i].version != 0 {
-			*s.find(old[i].key) = old[i]
-		}
 	}
 }
 
@@ -337,16 +303,22 @@ func (s *Store) Scan(lo, hi txnproto.Key, v txnproto.Version, rows []txnproto.Ro
 	return rows
 }
 
-// written returns the rows written since the start, in key order.
-func (s *Store) written() []record {
-	rows := make([]record, 0, s.used)
-	for i := range s.slots {
-		if s.slots[i].version != 0 {
-			rows = append(rows, s.slots[i])
+// writtenRow is a row that has been written since the start.
+type writtenRow struct {
+	key txnproto.Key
+	*cell
+}
+
+// inKeyOrder returns the rows written since the start, in key order.
+func (s *Store) inKeyOrder() []writtenRow {
+	out := make([]writtenRow, 0, s.written)
+	for at, k := range s.rows.all {
+		if c := &s.rows.cells[at+s.cell]; c.version != 0 {
+			out = append(out, writtenRow{k, c})
 		}
 	}
-	sort.Slice(rows, func(i, j int) bool { return rows[i].key < rows[j].key })
-	return rows
+	sort.Slice(out, func(i, j int) bool { return out[i].key < out[j].key })
+	return out
 }
 
 // differs returns a key whose row is not the same in s and o.
@@ -359,21 +331,26 @@ func (s *Store) differs(o *Store) (txnproto.Key, bool) {
 
 // lacks returns a key of o's whose row is not the same in s.
 func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
-	for i := range o.slots {
-		r := &o.slots[i]
+	for at, k := range o.rows.all {
+		r := &o.rows.cells[at+o.cell]
 		if r.version == 0 {
 			continue
 		}
-		mine := s.find(r.key)
+		var mine *cell
+		if s.rows == o.rows {
+			mine = &s.rows.cells[at+s.cell]
+		} else {
+			mine = s.find(k)
+		}
 		same := mine.version == r.version && mine.value == r.value && mine.deleted() == r.deleted()
 		if !same || !sameChain(s.older(mine), o.older(r)) {
-			return r.key, true
+			return k, true
 		}
 	}
 	return 0, false
 }
 
-func (s *Store) older(r *record) []oldVersion {
+func (s *Store) older(r *cell) []oldVersion {
 	if i := r.chain &^ deletedBit; i != 0 {
 		return s.chains[i-1]
 	}

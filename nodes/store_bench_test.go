@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"fmt"
 	"testing"
 
 	"interleave/sim/rng"
@@ -17,22 +18,30 @@ func (w rowsOnly) InitialKeys() uint64                 { return w.n }
 func (w rowsOnly) Initial(txnproto.Key) txnproto.Value { return 0 }
 
 // BenchmarkInstall measures what three replicas pay for five random rows each of
-// a million, with and without looking at all of them first: nearly all of it is
-// waiting for memory.
+// a million, in a table each and in one, and with asking for the memory of all
+// five before: nearly all of it is waiting for memory.
 func BenchmarkInstall(b *testing.B) {
-	b.Run("touch=false", func(b *testing.B) { benchInstall(b, false) })
-	b.Run("touch=true", func(b *testing.B) { benchInstall(b, true) })
+	for _, oneTable := range []bool{false, true} {
+		for _, ahead := range []bool{false, true} {
+			b.Run(fmt.Sprintf("one-table=%v/prefetch=%v", oneTable, ahead), func(b *testing.B) { benchInstall(b, oneTable, ahead) })
+		}
+	}
 }
 
-func benchInstall(b *testing.B, touch bool) {
+func benchInstall(b *testing.B, oneTable, ahead bool) {
 	const keys, shards, replicas = 1_000_000, 3, 3
 	place, err := NewPlacement("hash", shards, keys)
 	if err != nil {
 		b.Fatal(err)
 	}
+	table := newRows(replicas)
 	var stores []*Store
-	for range replicas {
-		stores = append(stores, NewStore(0, place, rowsOnly{n: keys}, txnproto.VersionLatest))
+	for r := range replicas {
+		if oneTable {
+			stores = append(stores, newStoreIn(table, r, 0, place, rowsOnly{n: keys}, txnproto.VersionLatest))
+		} else {
+			stores = append(stores, NewStore(0, place, rowsOnly{n: keys}, txnproto.VersionLatest))
+		}
 	}
 	for k := txnproto.Key(0); k < keys; k += shards {
 		for _, st := range stores {
@@ -48,8 +57,8 @@ func benchInstall(b *testing.B, touch bool) {
 			puts[i] = txnproto.Put{Key: txnproto.Key(s.Uint64n(keys/shards) * shards)}
 		}
 		for _, st := range stores {
-			if touch {
-				st.touch(puts)
+			if ahead {
+				st.prefetchPuts(puts)
 			}
 			for i := range puts {
 				puts[i].Version = st.Install(&puts[i], 0)

@@ -158,11 +158,11 @@ func TestStoreGrows(t *testing.T) {
 			t.Fatalf("key %d: %+v", i*7919, r)
 		}
 	}
-	if w := s.written(); len(w) != n {
+	if w := s.inKeyOrder(); len(w) != n {
 		t.Errorf("%d rows are written, want %d", len(w), n)
 	}
-	if len(s.slots) > 4*n {
-		t.Errorf("%d slots for %d rows: memory is to follow the rows written", len(s.slots), n)
+	if slots := len(s.rows.cells) / s.rows.stride; slots > 4*n {
+		t.Errorf("%d slots for %d rows: memory is to follow the rows written", slots, n)
 	}
 	// A million of millions of declared rows take nothing until they are written.
 	if r := s.Get(1 << 39); !r.Exists || r.Version != 0 {

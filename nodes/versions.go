@@ -11,8 +11,8 @@ func (s *Store) appendOld(b []byte) []byte {
 	le := binary.LittleEndian
 	live := s.garbage[s.garbageAt:]
 	b = le.AppendUint64(b, uint64(s.old))
-	for _, r := range s.written() {
-		for _, o := range s.older(&r) {
+	for _, r := range s.inKeyOrder() {
+		for _, o := range s.older(r.cell) {
 			b = appendPut(b, &txnproto.Put{Key: r.key, Value: o.value, Deleted: o.deleted})
 			b = le.AppendUint32(b, o.version)
 		}

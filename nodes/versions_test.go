@@ -18,7 +18,7 @@ func TestVersionsAgainstModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMachine(0, place, flat{10}, txnproto.VersionByBegin)
+		m := newMachine(NewStore(0, place, flat{10}, txnproto.VersionByBegin))
 		model := map[txnproto.Key][]txnproto.Put{}
 		watermark, used := txnproto.Version(0), map[txnproto.Version]bool{}
 		for range rapid.IntRange(1, 60).Draw(t, "installs") {
@@ -54,7 +54,7 @@ func TestVersionsAgainstModel(t *testing.T) {
 		if err := m.Snapshot(&b); err != nil {
 			t.Fatal(err)
 		}
-		o := newMachine(0, place, flat{10}, txnproto.VersionByBegin)
+		o := newMachine(NewStore(0, place, flat{10}, txnproto.VersionByBegin))
 		if err := o.Restore(&b); err != nil {
 			t.Fatal(err)
 		}

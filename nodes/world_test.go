@@ -76,7 +76,7 @@ func newWorld(tb testing.TB, s setup) *world {
 	}
 	w.cluster = NewCluster(Config{
 		Loop: w.loop, Net: w.net, Seed: seed, Workload: s.workload, Placement: place,
-		Shards: s.shards, Replicas: s.replicas, Machines: s.machines, Protocol: s.protocol,
+		Shards: s.shards, Replicas: s.replicas, Machines: s.machines, Protocol: s.protocol, OneTable: !s.scripted,
 		CPUs: 4, CPUOp: service, CPURow: time.Microsecond, CPUCommit: service, Disk: station.DiskConfig{Sync: s.sync},
 		ClientSite: func(txnproto.ClientID) netsim.Site { return nc.Client(0) },
 		RPCTimeout: testRPCTimeout, Installs: w.seen,

@@ -109,7 +109,7 @@ func (r *run) assemble() error {
 	}
 	r.cluster = nodes.NewCluster(nodes.Config{
 		Loop: r.loop, Net: r.net, Seed: s.Seed, Workload: r.workload, Placement: r.placement,
-		Shards: s.Shards, Replicas: s.Replicas, Machines: s.Machines,
+		Shards: s.Shards, Replicas: s.replicas(), Machines: s.Machines, OneTable: s.Replication != "raft",
 		Protocol: protocol, Params: params,
 		CPUs: s.CPUs, CPUOp: s.CPUOp, CPURow: rowCPU, CPUCommit: s.CPUCommit,
 		Disk: station.DiskConfig{Sync: s.Fsync, BytesPerSecond: s.DiskBandwidth},
@@ -127,6 +127,14 @@ func (r *run) assemble() error {
 	}
 	r.makeClients(info)
 	return nil
+}
+
+// replicas is how many copies there are of each shard.
+func (s *RunSpec) replicas() int {
+	if s.Replication == "none" {
+		return 1
+	}
+	return s.Replicas
 }
 
 // replicate puts the logs under the cluster.
@@ -148,12 +156,8 @@ func (r *run) replicate() error {
 		}
 		r.repl = repl
 	} else {
-		replicas := s.Replicas
-		if s.Replication == "none" {
-			replicas = 1
-		}
 		r.repl = nodes.NewQuorum(nodes.QuorumConfig{
-			Loop: r.loop, Net: r.net, Seed: s.Seed, Shards: s.Shards, Replicas: replicas, Machines: s.Machines,
+			Loop: r.loop, Net: r.net, Seed: s.Seed, Shards: s.Shards, Replicas: s.replicas(), Machines: s.Machines,
 			ValueBytes: r.workload.ValueBytes(), Disk: r.cluster.Disk, Host: r.cluster, Release: r.cluster.Release,
 		})
 	}

@@ -42,6 +42,7 @@ var places = []struct {
 	{"reports", layerReports},
 	{"sim", layerRun},
 	{"cmd", layerCommand},
+	{"internal/memory", layerBase},
 	{"internal/lint", layerHabits},
 	{"scripts", layerHabits},
 }
