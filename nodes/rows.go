@@ -16,16 +16,18 @@ import (
 // Replicas keep a table together where they run in one event loop. Each writes
 // its own cells only, so what one holds does not depend on the others; but the
 // three of a row share a cache line, and nearly all that a lookup costs is the
-// wait for that.
+// wait for that. Probing goes by the tags, a byte of each slot's hash, of which
+// sixty-four share a line: a lookup looks at one slot, or at none.
 type rows struct {
 	cells  []cell
-	stride int // cells of a slot: one more than replicas
+	tags   []uint8 // by slot; 0: free
+	stride int     // cells of a slot: one more than replicas
 	mask   uint64
 	used   int // slots
 }
 
 // cell is a row as one replica has it. The first cell of a slot holds the key, as
-// its value, and a version if the slot is in use.
+// its value.
 type cell struct {
 	value   txnproto.Value
 	version uint32 // 0: not written since the start
@@ -51,22 +53,28 @@ func newRows(replicas int) *rows {
 }
 
 func (t *rows) resize(slots int) {
-	t.cells, t.mask = memory.Make[cell](slots*t.stride), uint64(slots-1)
+	t.cells, t.tags = memory.Make[cell](slots*t.stride), memory.Make[uint8](slots)
+	t.mask = uint64(slots - 1)
 }
 
-// home is the slot where a search for k starts.
-func (t *rows) home(k txnproto.Key) uint64 { return rng.Hash(uint64(k), 0) & t.mask }
+// home returns the slot where a search for k starts, and k's tag.
+func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
+	h := rng.Hash(uint64(k), 0)
+	return h & t.mask, uint8(h>>56) | 1
+}
 
 // find returns the slot of k, as the index of its first cell, and whether it is
 // in use: if not, it is the slot that k would take.
 func (t *rows) find(k txnproto.Key) (int, bool) {
-	for i := t.home(k); ; i = (i + 1) & t.mask {
-		at := int(i) * t.stride
-		switch c := &t.cells[at]; {
-		case c.version == 0:
-			return at, false
-		case txnproto.Key(c.value) == k:
-			return at, true
+	i, tag := t.home(k)
+	for ; ; i = (i + 1) & t.mask {
+		switch t.tags[i] {
+		case 0:
+			return int(i) * t.stride, false
+		case tag:
+			if at := int(i) * t.stride; txnproto.Key(t.cells[at].value) == k {
+				return at, true
+			}
 		}
 	}
 }
@@ -77,37 +85,49 @@ func (t *rows) claim(k txnproto.Key) int {
 	if ok {
 		return at
 	}
-	if slots := len(t.cells) / t.stride; 4*(t.used+1) > 3*slots {
-		t.grow(2 * slots)
+	if 4*(t.used+1) > 3*len(t.tags) {
+		t.grow()
 		at, _ = t.find(k)
 	}
 	t.used++
-	t.cells[at] = cell{value: txnproto.Value(k), version: 1}
+	t.take(at, k)
 	return at
 }
 
-func (t *rows) grow(slots int) {
-	old := t.cells
-	t.resize(slots)
-	for i := 0; i < len(old); i += t.stride {
-		if old[i].version != 0 {
-			at, _ := t.find(txnproto.Key(old[i].value))
-			copy(t.cells[at:at+t.stride], old[i:i+t.stride])
-		}
+// take gives k the free slot at.
+func (t *rows) take(at int, k txnproto.Key) {
+	_, tag := t.home(k)
+	t.tags[at/t.stride] = tag
+	t.cells[at].value = txnproto.Value(k)
+}
+
+func (t *rows) grow() {
+	old := *t
+	t.resize(2 * len(old.tags))
+	for from, k := range old.all {
+		at, _ := t.find(k)
+		t.take(at, k)
+		copy(t.cells[at:at+t.stride], old.cells[from:])
 	}
 }
 
 // all yields the slots in use, and their keys, in the order of the table: it
 // depends on the order in which rows were first written.
 func (t *rows) all(yield func(at int, k txnproto.Key) bool) {
-	for i := 0; i < len(t.cells); i += t.stride {
-		if t.cells[i].version != 0 && !yield(i, txnproto.Key(t.cells[i].value)) {
+	for i, tag := range t.tags {
+		if at := i * t.stride; tag != 0 && !yield(at, txnproto.Key(t.cells[at].value)) {
 			return
 		}
 	}
 }
 
-// prefetch asks for the memory of k's slot, which will be looked up soon.
+// prefetch asks for the memory of k's slot, which will be looked up soon. The tags
+// are few enough to be near.
 func (t *rows) prefetch(k txnproto.Key) {
-	memory.Prefetch(&t.cells[int(t.home(k))*t.stride])
+	for i, tag := t.home(k); t.tags[i] != 0; i = (i + 1) & t.mask {
+		if t.tags[i] == tag {
+			memory.Prefetch(&t.cells[int(i)*t.stride])
+			return
+		}
+	}
 }

@@ -63,9 +63,15 @@ func newStoreIn(t *rows, replica int, shard txnproto.ShardID, place Placement, b
 	}
 }
 
+// unwritten is what find returns of a row without a slot: it is not to be changed.
+var unwritten cell
+
 // find returns what the store holds of k: version 0 where it has not been written.
 func (s *Store) find(k txnproto.Key) *cell {
-	at, _ := s.rows.find(k)
+	at, ok := s.rows.find(k)
+	if !ok {
+		return &unwritten
+	}
 	return &s.rows.cells[at+s.cell]
 }
 

@@ -161,7 +161,7 @@ func TestStoreGrows(t *testing.T) {
 	if w := s.inKeyOrder(); len(w) != n {
 		t.Errorf("%d rows are written, want %d", len(w), n)
 	}
-	if slots := len(s.rows.cells) / s.rows.stride; slots > 4*n {
+	if slots := len(s.rows.tags); slots > 4*n {
 		t.Errorf("%d slots for %d rows: memory is to follow the rows written", slots, n)
 	}
 	// A million of millions of declared rows take nothing until they are written.

@@ -30,7 +30,12 @@ func (s *Store) appendOld(b []byte) []byte {
 func (s *Store) readOld(r *reader) {
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		p := r.put()
-		at := s.chainOf(s.find(p.Key))
+		newest := s.find(p.Key)
+		if newest.version == 0 {
+			r.bad = true
+			return
+		}
+		at := s.chainOf(newest)
 		s.chains[at] = append(s.chains[at], oldVersion{p.Value, r.u32(), p.Deleted})
 		s.count(1)
 	}
