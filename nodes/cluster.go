@@ -246,7 +246,7 @@ func (c *Cluster) send(m *txnproto.Msg, from, to netsim.Site, h event.HandlerID,
 		From: from, To: to, Kind: netsim.Kind(m.Kind), Bytes: c.bytes(m),
 		Key: m.Key, FIFO: fifo, Handler: h, Arg: m.Index(),
 	}
-	at := sendSurely(c.cfg.Net, nm)
+	at := sendSurely(c.cfg.Net, &nm)
 	if at == event.Never {
 		c.undelivered(m)
 	}
@@ -256,7 +256,7 @@ func (c *Cluster) send(m *txnproto.Msg, from, to netsim.Site, h event.HandlerID,
 // sendSurely sends nm; when the transport gives up after having lost every
 // transmission, over a new connection. It returns event.Never, and nothing
 // will arrive, only when an end is cut off.
-func sendSurely(n *netsim.Net, nm netsim.Message) event.Time {
+func sendSurely(n *netsim.Net, nm *netsim.Message) event.Time {
 	for {
 		at := n.Send(nm)
 		if at != event.Never || n.IsCut(nm.From) || n.IsCut(nm.To) {

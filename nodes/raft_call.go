@@ -67,7 +67,7 @@ func (r *raftLogs) send(l letter) {
 		m.From, m.To = netsim.Site(c.from.node), netsim.Site(c.to.node)
 		m.Kind, m.Bytes, m.Key, m.Handler = messageKind(c.kind, false), c.bytes, c.key, r.hRequest
 	}
-	sendSurely(r.cfg.Net, m)
+	sendSurely(r.cfg.Net, &m)
 }
 
 func messageKind(k callKind, answer bool) netsim.Kind {

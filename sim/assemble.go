@@ -91,7 +91,7 @@ func (r *run) assemble() error {
 	if err != nil {
 		return err
 	}
-	netCfg.Loss, netCfg.Kinds = s.Loss, txnproto.MsgKindNames[:]
+	netCfg.Loss, netCfg.Kinds, netCfg.NeverCut = s.Loss, txnproto.MsgKindNames[:], true
 	if s.Bandwidth != Unset {
 		netCfg.BytesPerSecond = s.Bandwidth
 	}

@@ -105,7 +105,7 @@ func (r *scheduleRun) assemble(params txnproto.Params) {
 	short := rng.Constant(schedulePath)
 	net, err := netsim.New(r.loop, 1, netsim.Config{
 		Zones: []string{"here"}, Sites: []netsim.Zone{0, 0}, Machines: 1,
-		Latency: [][]rng.Dist{{short}}, Loopback: short, Kinds: txnproto.MsgKindNames[:],
+		Latency: [][]rng.Dist{{short}}, Loopback: short, Kinds: txnproto.MsgKindNames[:], NeverCut: true,
 	})
 	if err != nil {
 		panic("sim: " + err.Error())

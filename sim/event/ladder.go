@@ -70,8 +70,8 @@ const (
 	// smallMax is the number pending up to which bottom alone holds them.
 	smallMax = 24
 	// shiftMax is how many places an insertion into bottom may shift before
-	// bottom is turned into a rung.
-	shiftMax = 64
+	// bottom is turned into a rung: about where the shifting costs what a rung does.
+	shiftMax = 16
 	// bucketEvents is how many events a bucket should hold. Those of top thin
 	// out the further off they are, so where most are the buckets fill several
 	// times higher; a part of a bucket is close to uniform.

@@ -59,6 +59,9 @@ type Config struct {
 	BytesPerSecond int64
 	// Kinds are the names of the kinds of messages, at most MaxKinds.
 	Kinds []string
+	// NeverCut says that no site will be cut off. What is under way need then not
+	// be kept track of, and a message costs one event and nothing else.
+	NeverCut bool
 }
 
 // Machine returns the site of machine i.
@@ -214,8 +217,8 @@ func (n *Net) Zone(s Site) Zone { return n.cfg.Sites[s] }
 // unless one of its ends is cut off first. It returns event.Never, and drops the
 // message, when an end is cut off or every retransmission is lost. A message
 // from a site to itself takes the loopback latency, no transmitter, and is not
-// lost.
-func (n *Net) Send(m Message) event.Time {
+// lost. Send does not keep m.
+func (n *Net) Send(m *Message) event.Time {
 	if m.Bytes < 0 || int(m.Kind) >= MaxKinds {
 		panic(fmt.Sprintf("netsim: message of kind %d with %d bytes from %d to %d at %v, want a kind below %d and bytes of at least 0",
 			m.Kind, m.Bytes, m.From, m.To, n.loop.Now(), MaxKinds))
@@ -251,6 +254,10 @@ func (n *Net) Send(m Message) event.Time {
 	if m.FIFO {
 		at = max(at, l.lastFIFO+1)
 		l.lastFIFO = at
+	}
+	if n.cfg.NeverCut {
+		n.loop.At(at, m.Handler, m.Arg)
+		return at
 	}
 	n.loop.At(at, n.arrive, uint64(n.fly(flight{m.From, m.To, from.cuts, to.cuts, m.Handler, m.Kind, m.Arg})))
 	return at
@@ -294,12 +301,15 @@ func (n *Net) arrived(i uint64) {
 }
 
 // InFlight returns how many messages are under way, those included that a cut
-// has doomed.
+// has doomed. REQUIRES: sites may be cut off.
 func (n *Net) InFlight() int { return len(n.flights) - len(n.free) }
 
 // Cut cuts s off: what is under way to or from it is lost, and so is what is
 // sent to or from it until Heal. Cutting a site that is cut off changes nothing.
 func (n *Net) Cut(s Site) {
+	if n.cfg.NeverCut {
+		panic(fmt.Sprintf("netsim: site %d is cut off at %v, in a network configured with NeverCut", s, n.loop.Now()))
+	}
 	if st := &n.sites[s]; !st.cut {
 		st.cut = true
 		st.cuts++

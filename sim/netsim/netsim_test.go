@@ -57,7 +57,7 @@ func newRig(t testing.TB, seed rng.Seed, cfg netsim.Config) *rig {
 }
 
 func (r *rig) send(from, to netsim.Site, bytes int, key uint64, fifo bool) event.Time {
-	return r.net.Send(netsim.Message{From: from, To: to, Kind: msgRead, Bytes: bytes, Key: key, FIFO: fifo, Handler: r.h, Arg: key})
+	return r.net.Send(&netsim.Message{From: from, To: to, Kind: msgRead, Bytes: bytes, Key: key, FIFO: fifo, Handler: r.h, Arg: key})
 }
 
 func TestLatencyByZone(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLatencyDependsOnTheMessageOnly(t *testing.T) {
 	cfg.Latency[0][1] = rng.Exponential(time.Millisecond)
 	cfg.Loss = 0.3
 	flight := func(r *rig, kind netsim.Kind, key uint64) time.Duration {
-		return r.net.Send(netsim.Message{From: 0, To: 2, Kind: kind, Key: key, Handler: r.h}).Sub(r.loop.Now())
+		return r.net.Send(&netsim.Message{From: 0, To: 2, Kind: kind, Key: key, Handler: r.h}).Sub(r.loop.Now())
 	}
 	a, b, other := newRig(t, 7, cfg), newRig(t, 7, cfg), newRig(t, 8, cfg)
 	b.loop.RunUntil(12345)
@@ -253,13 +253,39 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestNeverCut: without the record of what is under way all arrives when it did
+// with it, in the same order, and a cut is refused.
+func TestNeverCut(t *testing.T) {
+	play := func(never bool) []arrival {
+		cfg := plain()
+		cfg.NeverCut, cfg.Loss = never, 0.1
+		r := newRig(t, 7, cfg)
+		for i := range uint64(500) {
+			r.send(netsim.Site(i%3), netsim.Site((i+1)%3), int(i), i, i%2 == 0)
+		}
+		r.loop.Run()
+		return r.got
+	}
+	if a, b := play(false), play(true); !slices.Equal(a, b) {
+		t.Errorf("%v, without the record %v", a, b)
+	}
+	cfg := plain()
+	cfg.NeverCut = true
+	defer func() {
+		if recover() == nil {
+			t.Error("a cut was taken")
+		}
+	}()
+	newRig(t, 7, cfg).net.Cut(1)
+}
+
 func TestStatsWindow(t *testing.T) {
 	r := newRig(t, 1, plain())
 	r.send(0, 1, 10, 1, false)
 	r.loop.RunUntil(1000)
 	r.net.ResetStats()
 	r.send(0, 1, 20, 2, false)
-	r.net.Send(netsim.Message{From: 1, To: 0, Kind: msgReply, Bytes: 7, Handler: r.h})
+	r.net.Send(&netsim.Message{From: 1, To: 0, Kind: msgReply, Bytes: 7, Handler: r.h})
 	r.loop.RunUntil(51_000)
 	got := r.net.Stats()
 	want := []netsim.KindStats{{Name: "read", Messages: 1, Bytes: 20}, {Name: "reply", Messages: 1, Bytes: 7}}
@@ -390,7 +416,7 @@ func BenchmarkSend(b *testing.B) {
 			return
 		}
 		from := netsim.Site(arg % 9)
-		n.Send(netsim.Message{From: from, To: (from + 1) % 9, Bytes: 100, Key: arg, FIFO: true, Handler: h, Arg: arg + 1})
+		n.Send(&netsim.Message{From: from, To: (from + 1) % 9, Bytes: 100, Key: arg, FIFO: true, Handler: h, Arg: arg + 1})
 	})
 	run := func(messages int) {
 		left = messages
