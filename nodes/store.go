@@ -329,27 +329,29 @@ func (s *Store) inKeyOrder() []writtenRow {
 
 // differs returns a key whose row is not the same in s and o.
 func (s *Store) differs(o *Store) (txnproto.Key, bool) {
-	if k, ok := s.lacks(o); ok {
-		return k, true
+	k, ok := s.lacks(o)
+	if !ok && s.rows != o.rows {
+		k, ok = o.lacks(s)
 	}
-	return o.lacks(s)
+	return k, ok
 }
 
-// lacks returns a key of o's whose row is not the same in s.
+// lacks returns a key of o's whose row is not the same in s; where they share a
+// table, a key of either.
 func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
 	for at, k := range o.rows.all {
-		r := &o.rows.cells[at+o.cell]
-		if r.version == 0 {
-			continue
-		}
+		theirs := &o.rows.cells[at+o.cell]
 		var mine *cell
-		if s.rows == o.rows {
+		switch {
+		case s.rows == o.rows:
 			mine = &s.rows.cells[at+s.cell]
-		} else {
+		case theirs.version == 0:
+			continue
+		default:
 			mine = s.find(k)
 		}
-		same := mine.version == r.version && mine.value == r.value && mine.deleted() == r.deleted()
-		if !same || !sameChain(s.older(mine), o.older(r)) {
+		same := mine.version == theirs.version && mine.value == theirs.value && mine.deleted() == theirs.deleted()
+		if !same || (mine.chain|theirs.chain)&^deletedBit != 0 && !sameChain(s.older(mine), o.older(theirs)) {
 			return k, true
 		}
 	}

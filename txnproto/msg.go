@@ -122,10 +122,9 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	*m = Msg{
-		index: m.index, Branches: m.Branches[:0], Result: Result{Rows: m.Result.Rows[:0]},
-		Control: Message{Txns: m.Control.Txns[:0]},
-	}
+	index, branches, rows, txns := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0]
+	*m = Msg{} // in place: a literal with these fields would be built elsewhere and copied
+	m.index, m.Branches, m.Result.Rows, m.Control.Txns = index, branches, rows, txns
 	p.free = append(p.free, m)
 }
 
