@@ -1,8 +1,9 @@
 package nodes
 
 import (
+	"math/bits"
+
 	"interleave/internal/memory"
-	"interleave/sim/rng"
 	"interleave/txnproto"
 )
 
@@ -22,6 +23,7 @@ type rows struct {
 	cells  []cell
 	tags   []uint8 // by slot; 0: free
 	stride int     // cells of a slot: one more than replicas
+	shift  uint8   // 64 - log2(slots)
 	mask   uint64
 	used   int // slots
 }
@@ -52,15 +54,19 @@ func newRows(replicas int) *rows {
 	return t
 }
 
+// resize makes t an empty table of a number of slots, a power of two of at most 2^56.
 func (t *rows) resize(slots int) {
 	t.cells, t.tags = memory.Make[cell](slots*t.stride), memory.Make[uint8](slots)
-	t.mask = uint64(slots - 1)
+	t.mask, t.shift = uint64(slots-1), uint8(64-bits.TrailingZeros(uint(slots)))
 }
 
-// home returns the slot where a search for k starts, and k's tag.
+// home returns the slot where a search for k starts, and k's tag. The hash is
+// Fibonacci's (Knuth, The Art of Computer Programming vol. 3, 6.4): consecutive
+// keys, and those at equal distances, fall far apart and evenly, so where most of
+// a range has been written most rows are at home.
 func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
-	h := rng.Hash(uint64(k), 0)
-	return h & t.mask, uint8(h>>56) | 1
+	h := uint64(k) * 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+	return h >> t.shift, uint8(h>>(t.shift-8)) | 1
 }
 
 // find returns the slot of k, as the index of its first cell, and whether it is
@@ -121,13 +127,10 @@ func (t *rows) all(yield func(at int, k txnproto.Key) bool) {
 	}
 }
 
-// prefetch asks for the memory of k's slot, which will be looked up soon. The tags
-// are few enough to be near.
+// prefetch asks for the memory of k's slot, which will be looked up soon: of its
+// home, where most rows are.
 func (t *rows) prefetch(k txnproto.Key) {
-	for i, tag := t.home(k); t.tags[i] != 0; i = (i + 1) & t.mask {
-		if t.tags[i] == tag {
-			memory.Prefetch(&t.cells[int(i)*t.stride])
-			return
-		}
-	}
+	i, _ := t.home(k)
+	memory.Prefetch(&t.tags[i])
+	memory.Prefetch(&t.cells[int(i)*t.stride])
 }
