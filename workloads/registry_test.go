@@ -207,3 +207,24 @@ func BenchmarkProgram(b *testing.B) {
 		})
 	}
 }
+
+// TestRollbackShare: about as many programs roll back as asked, the same on every retry.
+func TestRollbackShare(t *testing.T) {
+	w := mustNew(t, "ycsb", map[string]string{"rollback": "0.25"}, 1)
+	g := w.Generator(1, "client/0", 0)
+	n := 0
+	for range 1000 {
+		p := g.Next(nil)
+		_, first, _ := run(t, p, newDatabase(w), 1, false)
+		_, again, _ := run(t, p, newDatabase(w), 2, true)
+		if first != again {
+			t.Fatal("a retry ends otherwise")
+		}
+		if first == txnproto.StepRollback {
+			n++
+		}
+	}
+	if n < 200 || n > 300 {
+		t.Errorf("%d of 1000 roll back, want about 250", n)
+	}
+}

@@ -43,6 +43,7 @@ var ycsbInfo = Info{
 			opThinkParam("0s"),
 			waitParam("block"),
 			{Name: "undo", Kind: txnproto.ParamFloat, Default: "0", Min: 0, Max: 1, Help: "share of transactions that go back to a savepoint once and do their second half again"},
+			{Name: "rollback", Kind: txnproto.ParamFloat, Default: "0", Min: 0, Max: 1, Help: "share of transactions that roll back by their own logic when all is done, instead of committing"},
 		},
 	),
 	make: newYCSB,
@@ -79,12 +80,13 @@ type ycsb struct {
 	think      rng.Dist
 	wait       txnproto.WaitMode
 	undo       float64
+	rollback   float64
 	draws      draws
 }
 
 func newYCSB(p txnproto.Params, clients int) (txnproto.Workload, error) {
 	w := &ycsb{keys: uint64(p.Int("keys")), clients: uint64(clients), valueBytes: p.Int("value-bytes")}
-	w.wait, w.undo = waitMode(p), p.Float("undo")
+	w.wait, w.undo, w.rollback = waitMode(p), p.Float("undo"), p.Float("rollback")
 	var err error
 	if w.mix, err = ycsbMix(p); err != nil {
 		return nil, err
@@ -219,16 +221,17 @@ func (g *ycsbGenerator) Next(recycled txnproto.Program) txnproto.Program {
 
 // ycsbProgram is one request: its operations, drawn beforehand.
 type ycsbProgram struct {
-	gen      *ycsbGenerator
-	n        uint64
-	inserted uint64 // rows that the generator's programs before this one insert
-	fresh    int    // the attempt whose keys these are; 0: those of the first
-	at       int
-	class    txnproto.ClassID
-	ops      []txnproto.Op
-	undoes   bool  // goes back to its middle once
-	stage    uint8 // of going back: how many of its two steps are done
-	pacer    pacer
+	gen       *ycsbGenerator
+	n         uint64
+	inserted  uint64 // rows that the generator's programs before this one insert
+	fresh     int    // the attempt whose keys these are; 0: those of the first
+	at        int
+	class     txnproto.ClassID
+	ops       []txnproto.Op
+	undoes    bool  // goes back to its middle once
+	rollsBack bool  // in the end, instead of committing
+	stage     uint8 // of going back: how many of its two steps are done
+	pacer     pacer
 }
 
 // draw makes the program's operations anew and returns how many are inserts.
@@ -261,6 +264,7 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 		p.ops = append(p.ops, op)
 	}
 	p.undoes = w.undo > 0 && s.Float64() < w.undo
+	p.rollsBack = w.rollback > 0 && s.Float64() < w.rollback
 	p.fresh = 0
 	p.drawKeys()
 	return inserts
@@ -327,6 +331,8 @@ func (p *ycsbProgram) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step
 		p.stage, p.at = 2, len(p.ops)/2
 		a.Savepoint = middle
 		return txnproto.StepRollbackTo
+	case p.at == len(p.ops) && p.rollsBack:
+		return txnproto.StepRollback
 	case p.at == len(p.ops):
 		return txnproto.StepCommit
 	case p.pacer.pause(p.at, a):
