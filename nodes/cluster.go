@@ -11,10 +11,14 @@ import (
 	"interleave/txnproto"
 )
 
-// InstallRecorder hears of every version that becomes part of a shard's
-// committed state, once each and in log order within a shard.
+// InstallRecorder hears of every version that becomes part of a shard's committed
+// state, and of those that others have seen and that never do.
 type InstallRecorder interface {
+	// Installed hears of each version once, and in log order within a shard.
 	Installed(shard txnproto.ShardID, index uint64, txn txnproto.TxnID, puts []txnproto.Put)
+	// TakenBack hears of the writes of an aborted attempt that others have seen: those of
+	// puts that have a version. Only protocols that expose writes have any.
+	TakenBack(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put)
 }
 
 // Config is what a cluster is made of.
@@ -60,9 +64,11 @@ type Cluster struct {
 	nodes    []*Node
 	hosts    []*Host // by shard; nil: no leader
 	repl     Replication
-	machines [][]*machine // by shard, by node; nil: no replica there
-	tables   []*rows      // by shard, under OneTable
-	recorded []uint64     // by shard: the highest index whose installs are recorded
+	machines [][]*machine       // by shard, by node; nil: no replica there
+	tables   []*rows            // by shard, under OneTable
+	recorded []uint64           // by shard: the highest index whose installs are recorded
+	exposed  []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
+	lost     []lostWrites       // exposed and seen, and lost with a leader
 	clients  *txnproto.Clients
 
 	hAtNode, hServed, hAtClient, hPeerLost event.HandlerID
@@ -108,6 +114,7 @@ func NewCluster(cfg Config) *Cluster {
 	c.machines = make([][]*machine, cfg.Shards)
 	c.tables = make([]*rows, cfg.Shards)
 	c.recorded = make([]uint64, cfg.Shards)
+	c.exposed = make([]txnproto.Version, cfg.Shards)
 	c.control = make([]txnproto.ControlStats, cfg.Shards)
 	for s := range c.machines {
 		c.machines[s] = make([]*machine, cfg.Machines)
@@ -145,7 +152,7 @@ func (c *Cluster) Control() txnproto.ControlStats {
 			sum.Extra[name] += count
 		}
 	}
-	if c.cfg.Protocol.Versioning != txnproto.VersionLatest {
+	if c.cfg.Protocol.Versioning.KeepsOld() {
 		c.countOldVersions(sum.Extra)
 	}
 	return sum
@@ -288,9 +295,11 @@ func (c *Cluster) bytes(m *txnproto.Msg) int {
 	switch m.Kind {
 	case txnproto.MsgOp:
 		if m.Op.Kind == txnproto.Write || m.Op.Kind == txnproto.Insert {
-			return headerBytes + opBytes + value
+			return headerBytes + opBytes + 8*len(m.Ahead) + value
 		}
-		return headerBytes + opBytes
+		return headerBytes + opBytes + 8*len(m.Ahead)
+	case txnproto.MsgRelease:
+		return headerBytes + 8*len(m.Ahead)
 	case txnproto.MsgReply:
 		switch {
 		case m.Reason != txnproto.NoReason || !m.Op.Kind.Reads():
@@ -399,6 +408,9 @@ func (c *Cluster) Applied(a Applied) {
 		if installs && len(e.Puts) > 0 && c.cfg.Installs != nil {
 			c.cfg.Installs.Installed(a.Shard, a.Index, e.Txn, e.Puts)
 		}
+		if installs && len(c.lost) > 0 {
+			c.found(a.Shard, e.Txn)
+		}
 	}
 	if h := c.hosts[a.Shard]; a.Leader && h != nil && h.node.id == a.Node {
 		h.applied(&a)
@@ -414,6 +426,9 @@ func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
 	h.rand = c.cfg.Seed.Stream(fmt.Sprintf("controller/s%d/%d", s+1, term))
 	h.hTimer = c.loop.Handle(fmt.Sprintf("controller.timer/s%d/%d", s+1, term), h.timer)
 	h.ctl = c.cfg.Protocol.New(h, c.cfg.Params)
+	if c.cfg.Protocol.Exposes() {
+		h.exposer = h.ctl.(txnproto.Exposer)
+	}
 	c.hosts[s] = h
 	h.takeOver()
 	for _, o := range c.hosts {

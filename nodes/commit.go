@@ -212,15 +212,16 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 
 // needsNoLog reports whether a prepared branch may be forgotten with its leader.
 // One that wrote may not. One that only read may, when its protocol needs no
-// protection of reads after prepare, or when the transaction wrote nowhere: then
-// it takes effect at its first validation, when all it had read was current. A
-// reader whose transaction writes elsewhere must stay protected until the end:
+// protection of reads after prepare (none that releases early does), or when the
+// transaction wrote nowhere: then it takes effect at its first validation, when all
+// it had read was current. A reader whose transaction writes elsewhere must stay
+// protected until the end:
 //
 //	T1 reads x, writes y; prepares at x's shard, whose leader dies and forgets it
 //	T2 writes x and commits; T3 reads the new x and the old y and commits
 //	T1 commits: T1 before T2 before T3 before T1
 func (h *Host) needsNoLog(b *branch) bool {
-	return len(b.tx.Puts) == 0 && (h.c.cfg.Protocol.DropReadOnly || b.readOnly)
+	return len(b.tx.Puts) == 0 && (h.c.cfg.Protocol.DropReadOnly || b.readOnly || h.exposer != nil)
 }
 
 // vote tells the coordinator.
@@ -524,12 +525,13 @@ func (h *Host) acked(m *txnproto.Msg) {
 func (h *Host) entry(k EntryKind, i *txnproto.Info) *Entry {
 	e := h.c.newEntry(k)
 	e.setInfo(i)
+	e.Versioned = h.exposer != nil
 	return e
 }
 
 // propose hands e to the log, with the decisions that may be forgotten.
 func (h *Host) propose(e *Entry) {
-	if h.c.cfg.Protocol.Versioning != txnproto.VersionLatest {
+	if h.c.cfg.Protocol.Versioning.KeepsOld() {
 		e.Watermark = h.c.oldestTS()
 	}
 	e.Forget = append(e.Forget, h.forget...)

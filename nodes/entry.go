@@ -40,8 +40,10 @@ type Entry struct {
 	Coordinator txnproto.ShardID
 	// Participants are the other shards that wait for the decision (EntryCommit).
 	Participants []txnproto.ShardID
-	// Puts are the shard's writes. Apply sets their versions.
-	Puts []txnproto.Put
+	// Puts are the shard's writes. Apply sets their versions, but for those of an entry
+	// that is Versioned: they have theirs from when they were exposed.
+	Puts      []txnproto.Put
+	Versioned bool
 	// Forget are decisions that every participant has carried out.
 	Forget []txnproto.TxnID
 
@@ -54,18 +56,35 @@ type Entry struct {
 	diskShare time.Duration // its share of that sync
 }
 
-const putBytes = 17
+const (
+	putBytes     = 17
+	versionBytes = 8 // more, in an entry that is Versioned
+
+	versionedBit = 0x80 // of the encoded kind
+)
+
+// perPut is what each write takes, encoded.
+func (e *Entry) perPut() int {
+	if e.Versioned {
+		return putBytes + versionBytes
+	}
+	return putBytes
+}
 
 // Size is the entry's encoded size plus the rows' payload, in bytes.
 func (e *Entry) Size(valueBytes int) int {
-	return 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(putBytes+valueBytes)
+	return 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(e.perPut()+valueBytes)
 }
 
-// AppendTo appends the encoded entry to b. Versions are not encoded: applying
-// gives them.
+// AppendTo appends the encoded entry to b. Versions are encoded only where the entry is
+// Versioned: applying gives the others.
 func (e *Entry) AppendTo(b []byte) []byte {
 	le := binary.LittleEndian
-	b = append(b, byte(e.Kind), byte(e.Outcome))
+	kind := byte(e.Kind)
+	if e.Versioned {
+		kind |= versionedBit
+	}
+	b = append(b, kind, byte(e.Outcome))
 	b = le.AppendUint32(b, uint32(e.Attempt))
 	b = le.AppendUint32(b, uint32(e.Client))
 	b = le.AppendUint64(b, uint64(e.Request))
@@ -84,6 +103,9 @@ func (e *Entry) AppendTo(b []byte) []byte {
 	}
 	for i := range e.Puts {
 		b = appendPut(b, &e.Puts[i])
+		if e.Versioned {
+			b = le.AppendUint64(b, uint64(e.Puts[i].Version))
+		}
 	}
 	for _, t := range e.Forget {
 		b = le.AppendUint64(b, uint64(t))
@@ -104,8 +126,10 @@ func appendPut(b []byte, p *txnproto.Put) []byte {
 // Decode reads an encoded entry into e.
 func (e *Entry) Decode(b []byte) error {
 	r := reader{b: b}
+	kind := r.u8()
 	*e = Entry{
-		Kind:        EntryKind(r.u8()),
+		Kind:        EntryKind(kind &^ versionedBit),
+		Versioned:   kind&versionedBit != 0,
 		Outcome:     txnproto.Outcome(r.u8()),
 		Attempt:     int32(r.u32()),
 		Client:      txnproto.ClientID(r.u32()),
@@ -119,7 +143,7 @@ func (e *Entry) Decode(b []byte) error {
 		Tag:         r.u64(),
 	}
 	np, nw, nf := r.u32(), r.u32(), r.u32()
-	if uint64(np)*4+uint64(nw)*putBytes+uint64(nf)*8 != uint64(len(r.b)) {
+	if uint64(np)*4+uint64(nw)*uint64(e.perPut())+uint64(nf)*8 != uint64(len(r.b)) {
 		r.bad = true
 	}
 	if r.bad || e.Kind > EntryFinish || e.Outcome > txnproto.Aborted {
@@ -135,6 +159,9 @@ func (e *Entry) Decode(b []byte) error {
 		e.Puts = make([]txnproto.Put, nw)
 		for i := range e.Puts {
 			e.Puts[i] = r.put()
+			if e.Versioned {
+				e.Puts[i].Version = txnproto.Version(r.u64())
+			}
 		}
 	}
 	if nf > 0 {

@@ -19,6 +19,7 @@ type Host struct {
 	shard   txnproto.ShardID
 	term    uint64
 	ctl     txnproto.Controller
+	exposer txnproto.Exposer // ctl, where writes can be seen before they are committed; else nil
 	machine *machine
 	stopped bool
 
@@ -62,6 +63,12 @@ func (h *Host) Now() event.Time { return h.c.loop.Now() }
 
 // Store implements txnproto.Host.
 func (h *Host) Store() txnproto.Store { return h.machine.store }
+
+// NewVersion implements txnproto.Host.
+func (h *Host) NewVersion() txnproto.Version {
+	h.c.exposed[h.shard]++
+	return h.c.exposed[h.shard]
+}
 
 // OldestTS implements txnproto.Host.
 func (h *Host) OldestTS() txnproto.Timestamp { return h.c.oldestTS() }
@@ -202,7 +209,7 @@ func (h *Host) kill(b *branch, reason txnproto.AbortReason) {
 // die ends the branch at the controller; the record stays until its client has heard.
 func (h *Host) die(b *branch, reason txnproto.AbortReason) {
 	b.state, b.reason = branchDead, reason
-	h.ctl.Finish(&b.tx, txnproto.Aborted)
+	h.finish(b, txnproto.Aborted)
 }
 
 // arriveOp is called when an operation reaches the node, before its service:
@@ -264,13 +271,15 @@ func (h *Host) answer(b *branch, m *txnproto.Msg, v txnproto.Verdict) {
 		reason, bad = txnproto.Constraint, true
 	}
 	if bad {
-		h.ctl.Finish(&b.tx, txnproto.Aborted)
-		h.freeBranch(b, txnproto.Aborted)
+		h.endBranch(b, txnproto.Aborted)
 		h.refuse(m, reason)
 		return
 	}
 	b.tx.Ops++
 	b.note(&m.Op)
+	if m.LockPoint {
+		h.exposer.Shrink(&b.tx, m.Ahead)
+	}
 	m.Kind = txnproto.MsgReply
 	m.Slot = int32(b.tx.Slot)
 	h.c.toClient(h.node.id, m)
@@ -299,6 +308,8 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 	if op.Kind.Reads() {
 		if own := b.tx.Put(op.Key); own != nil {
 			row.Value, row.Exists, row.Own = own.Value, !own.Deleted, true
+		} else if h.exposer != nil {
+			row = h.exposer.See(&b.tx, op.Key)
 		} else {
 			row = h.machine.store.At(op.Key, op.Snapshot)
 		}
@@ -326,6 +337,9 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 // scan reads the committed rows of the range and lays the branch's own writes over them.
 func (h *Host) scan(b *branch, m *txnproto.Msg) {
 	rows := h.machine.store.Scan(m.Op.Key, m.Op.End, m.Op.Snapshot, m.Result.Rows[:0])
+	if h.exposer != nil {
+		rows = h.exposer.SeeRange(&b.tx, m.Op.Key, m.Op.End, rows)
+	}
 	for i := range b.tx.Puts {
 		p := &b.tx.Puts[i]
 		if p.Key < m.Op.Key || p.Key >= m.Op.End {
@@ -396,8 +410,16 @@ func (h *Host) abort(m *txnproto.Msg) {
 
 // endBranch ends a branch at the controller and here.
 func (h *Host) endBranch(b *branch, o txnproto.Outcome) {
-	h.ctl.Finish(&b.tx, o)
+	h.finish(b, o)
 	h.freeBranch(b, o)
+}
+
+// finish ends a branch at the controller.
+func (h *Host) finish(b *branch, o txnproto.Outcome) {
+	if h.exposer != nil && o == txnproto.Aborted {
+		h.takeBack(b)
+	}
+	h.ctl.Finish(&b.tx, o)
 }
 
 // control hands a message of another controller to this one.

@@ -131,6 +131,11 @@ func (m *machine) install(puts []txnproto.Put, e *Entry) {
 		v = txnproto.Version(e.CommitTS)
 	case txnproto.VersionByBegin:
 		v = txnproto.Version(e.TS)
+	case txnproto.VersionByExposure:
+		for i := range puts {
+			m.store.Install(&puts[i], puts[i].Version)
+		}
+		return
 	default:
 		panic("nodes: unknown versioning")
 	}
@@ -236,6 +241,7 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 	b = le.AppendUint64(b, uint64(len(m.prepared)))
 	for _, p := range m.inDoubt() {
 		e := Entry{Kind: EntryPrepare, Coordinator: p.coordinator, Puts: p.puts}
+		e.Versioned = m.store.versioning == txnproto.VersionByExposure
 		e.setInfo(&p.info)
 		b = appendSized(b, &e)
 		b = le.AppendUint64(b, p.index)

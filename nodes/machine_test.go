@@ -213,12 +213,17 @@ func TestEntryRoundTrip(t *testing.T) {
 			Request: txnproto.RequestID(rapid.Uint64().Draw(t, "request")), Txn: txnproto.TxnID(rapid.Uint64().Draw(t, "txn")),
 			TS: txnproto.Timestamp(rapid.Uint64().Draw(t, "ts")), FirstTS: txnproto.Timestamp(rapid.Uint64().Draw(t, "first")),
 			Coordinator: txnproto.ShardID(rapid.Int32().Draw(t, "coordinator")), Tag: rapid.Uint64().Draw(t, "tag"),
+			Versioned: rapid.Bool().Draw(t, "versioned"),
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "participants") {
 			e.Participants = append(e.Participants, txnproto.ShardID(rapid.Int32().Draw(t, "s")))
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "puts") {
-			e.Puts = append(e.Puts, txnproto.Put{Key: txnproto.Key(rapid.Uint64().Draw(t, "k")), Value: txnproto.Value(rapid.Int64().Draw(t, "v")), Deleted: rapid.Bool().Draw(t, "d")})
+			p := txnproto.Put{Key: txnproto.Key(rapid.Uint64().Draw(t, "k")), Value: txnproto.Value(rapid.Int64().Draw(t, "v")), Deleted: rapid.Bool().Draw(t, "d")}
+			if e.Versioned {
+				p.Version = txnproto.Version(rapid.Uint64().Draw(t, "version"))
+			}
+			e.Puts = append(e.Puts, p)
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "forget") {
 			e.Forget = append(e.Forget, txnproto.TxnID(rapid.Uint64().Draw(t, "f")))

@@ -73,6 +73,9 @@ func (n *Node) served(m *txnproto.Msg) {
 	case txnproto.MsgAbort:
 		h.abort(m)
 		n.c.pool.Free(m)
+	case txnproto.MsgRelease:
+		h.release(m)
+		n.c.pool.Free(m)
 	case txnproto.MsgStatus:
 		h.status(m)
 	case txnproto.MsgPrepare:

@@ -153,6 +153,9 @@ func (h *Host) drop(m *txnproto.Msg) {
 func (h *Host) stop() {
 	h.stopped = true
 	for _, b := range h.branches {
+		if b.state != branchFree && b.state != branchDead && h.exposer != nil {
+			h.lose(b)
+		}
 		if b.state != branchFree {
 			h.node.work.WastedCPU += b.cpu
 			h.node.work.WastedDisk += b.disk

@@ -151,6 +151,13 @@ func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 	if v == 0 || v > math.MaxUint32 {
 		panic(fmt.Sprintf("nodes: key %d gets version %d, want 1 to %d", p.Key, v, uint32(math.MaxUint32)))
 	}
+	if s.versioning == txnproto.VersionByExposure {
+		if uint32(v) > r.version { // else a later writer has committed first
+			r.version, r.value = uint32(v), p.Value
+			s.setDeleted(r, p.Deleted)
+		}
+		return v
+	}
 	s.installVersion(r, p, uint32(v))
 	return v
 }

@@ -243,6 +243,11 @@ func (l *ledger) Committed(c *txnproto.CommitRecord) {
 	l.committed[c.Txn] = c.Wrote
 }
 
+// TakenBack is not called: nothing here exposes writes.
+func (l *ledger) TakenBack(txnproto.ShardID, txnproto.TxnID, []txnproto.Put) {
+	panic("nodes: writes were taken back")
+}
+
 func (l *ledger) Installed(_ txnproto.ShardID, _ uint64, txn txnproto.TxnID, puts []txnproto.Put) {
 	if l.light {
 		return

@@ -35,6 +35,7 @@ type run struct {
 	net       *netsim.Net
 	workload  txnproto.Workload
 	protocol  *txnproto.Protocol
+	promise   string // the level that it promises with its parameters
 	placement nodes.Placement
 	cluster   *nodes.Cluster
 	repl      nodes.Replication
@@ -83,6 +84,7 @@ func (r *run) assemble() error {
 	if err != nil {
 		return err
 	}
+	r.promise = protocol.Promised(params)
 	if r.placement, err = nodes.NewPlacement(s.Placement, s.Shards, r.workload.InitialKeys()); err != nil {
 		return err
 	}
@@ -179,6 +181,7 @@ func (r *run) makeClients(info workloads.Info) {
 		Retry: s.RetryPolicy(), RPCTimeout: rpcTimeout, PerClient: perClient, Observer: r.collector,
 		Declares: r.protocol.Declares,
 		ReadOnly: r.protocol.TellReadOnly,
+		Foretell: r.protocol.Exposes(),
 	}
 	if s.Rate == 0 {
 		cfg.MaxOpen = 0
@@ -206,6 +209,13 @@ func (r *run) Installed(shard txnproto.ShardID, index uint64, txn txnproto.TxnID
 	}
 }
 
+// TakenBack implements nodes.InstallRecorder.
+func (r *run) TakenBack(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put) {
+	if r.recorder != nil {
+		r.recorder.takenBack(shard, txn, puts)
+	}
+}
+
 // tracer returns what writes a line of the trace, or nil.
 func (r *run) tracer() func([]byte) {
 	if r.trace == nil {
@@ -216,7 +226,7 @@ func (r *run) tracer() func([]byte) {
 
 // newRecorder returns the recorder of the run's history.
 func (r *run) newRecorder() (*recorder, error) {
-	promised, err := history.ParseLevel(r.protocol.Promise)
+	promised, err := history.ParseLevel(r.promise)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 	res.SetControl(&control)
 	res.Resources = r.resources()
 	res.Laws = append(res.Laws, reports.UtilisationLaw(busy, work, res.FinishedAttempts(), r.spec.Clients))
-	res.Isolation = reports.Isolation{Promised: r.protocol.Promise, Found: reports.Unchecked, Anomalies: []reports.Anomaly{}}
+	res.Isolation = reports.Isolation{Promised: r.promise, Found: reports.Unchecked, Anomalies: []reports.Anomaly{}}
 	r.entries = res.Resources.LogEntries
 	r.result = res
 }
@@ -103,7 +103,7 @@ func (r *run) judge() error {
 		r.isolation(r.recorder.rec.Check())
 	}
 	if r.opt.History != nil {
-		level, err := history.ParseLevel(r.protocol.Promise)
+		level, err := history.ParseLevel(r.promise)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (r *run) isolation(h *history.Result) {
 		iso.Anomalies = append(iso.Anomalies, reports.Anomaly{Name: a.Kind.String(), Count: uint64(counts[a.Kind]), Cycle: lines})
 	}
 	if !h.OK {
-		r.fail(reports.VerdictIsolation, "%s promises %s: %s", r.spec.Protocol, r.protocol.Promise, h.Verdict())
+		r.fail(reports.VerdictIsolation, "%s promises %s: %s", r.spec.Protocol, r.promise, h.Verdict())
 	}
 }
 

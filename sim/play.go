@@ -210,6 +210,7 @@ func (r *run) finish() error {
 		}
 		return nil
 	}
+	r.cluster.TakeBackLost()
 	if err := r.cluster.CompareReplicas(); err != nil {
 		r.fail(reports.VerdictReplicasDiffer, "%v", err)
 	}

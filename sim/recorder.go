@@ -15,6 +15,7 @@ type recorder struct {
 	rec    *history.Recorder
 	commit history.Commit
 	writes []history.Write
+	puts   []txnproto.Put
 }
 
 // Committed implements txnproto.Recorder.
@@ -54,6 +55,18 @@ func (r *recorder) installed(shard txnproto.ShardID, txn txnproto.TxnID, puts []
 		})
 	}
 	r.rec.Install(history.TxnID(txn), history.ShardID(shard), r.writes)
+}
+
+// takenBack tells of writes that others have seen and that were aborted: those with a version.
+func (r *recorder) takenBack(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put) {
+	r.puts = r.puts[:0]
+	for i := range puts {
+		if puts[i].Version != 0 {
+			r.puts = append(r.puts, puts[i])
+		}
+	}
+	r.installed(shard, txn, r.puts)
+	r.rec.Abort(history.TxnID(txn))
 }
 
 // write writes the history to w.

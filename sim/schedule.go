@@ -158,7 +158,7 @@ func RunSchedule(protocol string, param map[string]string, s *schedule.Schedule,
 	if err != nil {
 		return nil, err
 	}
-	promised, err := history.ParseLevel(p.Promise)
+	promised, err := history.ParseLevel(p.Promised(params))
 	if err != nil {
 		return nil, err
 	}

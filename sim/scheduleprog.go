@@ -295,6 +295,18 @@ func (p *scheduleProgram) Declare(ops []txnproto.Op) []txnproto.Op {
 	return ops
 }
 
+// Ahead implements txnproto.Foreteller: for protocols that release early.
+func (p *scheduleProgram) Ahead(ops []txnproto.Op) []txnproto.Op {
+	ops = append(ops, p.rest...)
+	for _, i := range p.ops[p.next:] {
+		if p.r.s.Ops[i].Kind == schedule.RollbackTo {
+			ops = append(ops, txnproto.Op{Kind: txnproto.RollbackTo})
+		}
+		ops = p.r.operations(ops, &p.r.s.Ops[i])
+	}
+	return ops
+}
+
 // operations appends what op asks of the database.
 func (r *scheduleRun) operations(to []txnproto.Op, op *schedule.Op) []txnproto.Op {
 	o := txnproto.Op{}

@@ -70,7 +70,7 @@ func newScheduleRun(p *txnproto.Protocol, params txnproto.Params, promised histo
 	r := &scheduleRun{
 		s: s, opt: opt, protocol: p, loop: event.New(),
 		out: &ScheduleRun{
-			Protocol: p.Name, Help: p.Help, Promised: p.Promise,
+			Protocol: p.Name, Help: p.Help, Promised: p.Promised(params),
 			Steps: []RunStep{}, Final: []schedule.ItemValue{}, Waits: schedule.WaitsFor{Edges: []schedule.WaitEdge{}},
 		},
 		owner:    map[txnproto.TxnID]*scheduleProgram{},
@@ -142,6 +142,7 @@ func (r *scheduleRun) assemble(params txnproto.Params) {
 		Clients: len(r.programs), PerClient: 1, RPCTimeout: rpcTimeout,
 		Retry:    txnproto.Retry{Policy: txnproto.RetryFixed, Base: ScheduleStep, MaxAttempts: attempts},
 		Declares: r.protocol.Declares, ReadOnly: r.protocol.TellReadOnly,
+		Foretell: r.protocol.Exposes(),
 		Observer: r, Recorder: r,
 	})
 	r.cluster.SetClients(r.clients)
@@ -234,6 +235,11 @@ func (r *scheduleRun) Installed(shard txnproto.ShardID, _ uint64, txn txnproto.T
 		r.installs[txn] = append(r.installs[txn], puts[i].Key)
 	}
 	r.recorder.installed(shard, r.historyTxn(txn), puts)
+}
+
+// TakenBack implements nodes.InstallRecorder.
+func (r *scheduleRun) TakenBack(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put) {
+	r.recorder.takenBack(shard, r.historyTxn(txn), puts)
 }
 
 // Committed implements txnproto.Recorder: in the history, transactions have the numbers

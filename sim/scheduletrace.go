@@ -25,6 +25,7 @@ var (
 	_ txnproto.Savepointer = (*tracedController)(nil)
 	_ txnproto.Timed       = (*tracedController)(nil)
 	_ txnproto.Messenger   = (*tracedController)(nil)
+	_ txnproto.Exposer     = (*tracedController)(nil)
 )
 
 // Access implements txnproto.Controller.
@@ -39,8 +40,40 @@ func (c *tracedController) Prepare(tx *txnproto.Txn) txnproto.Verdict {
 	for i := range tx.Puts {
 		p.puts = append(p.puts, tx.Puts[i].Key)
 	}
-	return c.r.ask(tx, nil, func() txnproto.Verdict { return c.inner.Prepare(tx) })
+	return c.r.ask(tx, nil, func() txnproto.Verdict {
+		v := c.inner.Prepare(tx)
+		c.r.exposed(tx)
+		return v
+	})
 }
+
+// Shrink implements txnproto.Exposer.
+func (c *tracedController) Shrink(tx *txnproto.Txn, ahead []txnproto.Op) {
+	c.inner.(txnproto.Exposer).Shrink(tx, ahead)
+	c.r.exposed(tx)
+}
+
+// exposed notes who has written the versions of tx that others can see.
+func (r *scheduleRun) exposed(tx *txnproto.Txn) {
+	for i := range tx.Puts {
+		if p := &tx.Puts[i]; p.Version != 0 {
+			r.writers[txnproto.ReadVersion{Key: p.Key, Version: p.Version}] = tx.ID
+		}
+	}
+}
+
+// See implements txnproto.Exposer.
+func (c *tracedController) See(tx *txnproto.Txn, k txnproto.Key) txnproto.Row {
+	return c.inner.(txnproto.Exposer).See(tx, k)
+}
+
+// SeeRange implements txnproto.Exposer.
+func (c *tracedController) SeeRange(tx *txnproto.Txn, lo, hi txnproto.Key, rows []txnproto.Row) []txnproto.Row {
+	return c.inner.(txnproto.Exposer).SeeRange(tx, lo, hi, rows)
+}
+
+// Seen implements txnproto.Exposer.
+func (c *tracedController) Seen(tx *txnproto.Txn) bool { return c.inner.(txnproto.Exposer).Seen(tx) }
 
 // Finish implements txnproto.Controller.
 func (c *tracedController) Finish(tx *txnproto.Txn, o txnproto.Outcome) {

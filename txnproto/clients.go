@@ -68,6 +68,7 @@ type ClientsConfig struct {
 	PerClient  int           // requests after which a client stops; 0: none
 	Declares   bool          // lock what programs declare before they run; see Protocol.Declares
 	ReadOnly   bool          // find out which programs only read; see Protocol.TellReadOnly
+	Foretell   bool          // ask programs what may still come, and tell of lock points; see Protocol.Exposes
 	Observer   Observer
 	Recorder   Recorder // nil: none
 }

@@ -173,6 +173,29 @@ type Savepointer interface {
 	RollbackTo(tx *Txn, save int)
 }
 
+// Exposer is implemented by the controllers of protocols under which writes can be seen
+// before they are committed; see Protocol.Exposes. The controller keeps the exposed
+// writes, over the rows of the store. When it exposes one it numbers it by
+// Host.NewVersion in the workspace (Put.Version), and so every write before it answers
+// Prepare with Granted: it is installed as that version, whenever its turn comes in the log. Recover
+// finds the numbers in the workspace.
+type Exposer interface {
+	// Shrink says that tx has reached its lock point: on no shard will it run an
+	// operation that needs a lock it does not hold, and here none but those of ahead.
+	// Prepare says the same of a transaction that Shrink was not called for. It may be
+	// called again, with more or fewer operations ahead than before.
+	Shrink(tx *Txn, ahead []Op)
+	// See returns what tx finds at k, which it may read: the newest write exposed or
+	// committed. It is called when a granted operation is carried out.
+	See(tx *Txn, k Key) Row
+	// SeeRange does so for the rows of [lo, hi): rows are the committed ones in key order,
+	// as Result.Rows has them, and are returned with the exposed ones among them. Keys that
+	// tx has written itself are left as they are.
+	SeeRange(tx *Txn, lo, hi Key, rows []Row) []Row
+	// Seen reports whether another transaction has seen an exposed write of tx.
+	Seen(tx *Txn) bool
+}
+
 // Timed is implemented by controllers that use Host.After.
 type Timed interface {
 	// Timer is called when the timer set with arg has run out.
@@ -213,6 +236,10 @@ type Host interface {
 	// OldestTS is the oldest timestamp that a running attempt of the run may read
 	// at: versions that only older ones would see are garbage.
 	OldestTS() Timestamp
+	// NewVersion returns a number above all that it has returned at this shard before,
+	// under whichever leader: what an Exposer numbers writes by. (A real system would put the
+	// leader's term before a count of its own.)
+	NewVersion() Version
 	// Resolve ends the Waiting of tx's operation or prepare.
 	Resolve(tx *Txn, v Verdict)
 	// Kill aborts another branch with a reason, whatever it is doing: its client is

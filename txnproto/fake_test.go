@@ -23,6 +23,7 @@ type fake struct {
 	// false when the node keeps the message: then held has it.
 	answer func(m *Msg) bool
 	held   []*Msg
+	hears  func(m *Msg) // of each message sent; nil: nobody
 	sent   []sentMsg
 	aborts map[TxnID]int // abort messages that have arrived, by attempt
 
@@ -122,6 +123,10 @@ func refuse(m *Msg, r AbortReason) bool {
 
 func (f *fake) served(i uint64) {
 	m := f.pool.At(i)
+	if m.Kind == MsgRelease {
+		f.pool.Free(m)
+		return
+	}
 	if m.Kind == MsgAbort {
 		f.aborts[m.Tx.ID]++
 		for j, h := range f.held {
@@ -174,6 +179,9 @@ func (f *fake) FromClient(_ ClientID, m *Msg) event.Time {
 		s.first = m.Branches[0].Shard
 	}
 	f.sent = append(f.sent, s)
+	if f.hears != nil {
+		f.hears(m)
+	}
 	at := f.loop.Now().Add(fakeOneWay)
 	f.loop.At(at, f.hArrive, m.Index())
 	return at

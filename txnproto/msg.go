@@ -28,6 +28,7 @@ const (
 	MsgAppendReply                // replication: follower → leader
 	MsgElection                   // replication: votes
 	MsgSnapshot                   // replication: state transfer
+	MsgRelease                    // client → leader: the attempt is past its lock point
 	NumMsgKinds
 )
 
@@ -35,6 +36,7 @@ const (
 var MsgKindNames = [NumMsgKinds]string{
 	"op", "reply", "commit", "outcome", "abort", "status", "killed", "prepare", "vote",
 	"decide", "ack", "inquire", "control", "append", "append-reply", "election", "snapshot",
+	"release",
 }
 
 // String returns the kind's name in reports.
@@ -88,11 +90,15 @@ type Msg struct {
 	ReadOnly bool
 	Vote     Vote  // of a vote: the branch's; of a decision: what all came to
 	Wrote    int32 // rows written: at the sender's shard in a vote, in all in an outcome; -1: not known
-	Branches []Branch
-	Control  Message
-	Parts    Parts // latency spent at the node
-	Arrived  event.Time
-	Service  time.Duration
+	// LockPoint says that the attempt needs no lock beyond those that it holds once the
+	// operation is done, and of these at the shard only Ahead's; see Growth.
+	LockPoint bool
+	Ahead     []Op
+	Branches  []Branch
+	Control   Message
+	Parts     Parts // latency spent at the node
+	Arrived   event.Time
+	Service   time.Duration
 }
 
 // Index names the message in its pool, for the argument of an event.
@@ -122,9 +128,9 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	index, branches, rows, txns := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0]
+	index, branches, rows, txns, ahead := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0]
 	*m = Msg{} // in place: a literal with these fields would be built elsewhere and copied
-	m.index, m.Branches, m.Result.Rows, m.Control.Txns = index, branches, rows, txns
+	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead = index, branches, rows, txns, ahead
 	p.free = append(p.free, m)
 }
 

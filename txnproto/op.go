@@ -107,5 +107,5 @@ type Put struct {
 	Key     Key
 	Value   Value
 	Deleted bool
-	Version Version // set when the store installs it
+	Version Version // set when the store installs it, or before by an Exposer
 }

@@ -53,6 +53,15 @@ type Declarer interface {
 	Declare(ops []Op) []Op
 }
 
+// Foreteller is implemented by programs that know, as they run, what may still come.
+// Protocols that release locks early need that; see Growth.
+type Foreteller interface {
+	// Ahead appends every operation that may follow the one that Next has just
+	// returned, in any order, and a RollbackTo when the program may go back to a savepoint,
+	// but not what comes after that. Value is not looked at.
+	Ahead(ops []Op) []Op
+}
+
 // Generator makes requests one after another: a client's, or those of an
 // open-loop arrival process. The n-th program depends on the generator's own
 // streams and n only, never on results or times.

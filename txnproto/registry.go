@@ -192,7 +192,7 @@ func must[T any](v T, err error) T {
 type Protocol struct {
 	Name    string
 	Family  string // "two-phase locking", "timestamp ordering", "optimistic", …
-	Promise string // the isolation level, as txnproto/history writes it
+	Promise string // the isolation level, as txnproto/history writes it, with the default parameters
 	Help    string // one line
 	Source  string // the publication it follows
 	Params  []Param
@@ -217,19 +217,48 @@ type Protocol struct {
 	// must not matter.
 	Agree func(sum, vote Vote) (Vote, AbortReason)
 
+	// PromiseWith returns the level promised under p, for a protocol whose parameters
+	// change it; nil: it is Promise under all. Promised tells.
+	PromiseWith func(p Params) string
+
 	// New makes the controller of one shard.
 	New func(h Host, p Params) Controller
 }
+
+// Promised is the isolation level that the protocol promises under params.
+func (p *Protocol) Promised(params Params) string {
+	if p.PromiseWith == nil {
+		return p.Promise
+	}
+	return p.PromiseWith(params)
+}
+
+// Exposes reports whether writes can be seen before they are committed: the controllers
+// are Exposers, and sessions tell them of lock points as far as programs foretell them.
+func (p *Protocol) Exposes() bool { return p.Versioning == VersionByExposure }
 
 // Versioning is how a protocol's store numbers and keeps versions.
 type Versioning uint8
 
 // The ways.
 const (
-	VersionLatest   Versioning = iota // 1, 2, 3 … by order of installation; only the newest is kept
-	VersionByCommit                   // by CommitTS; old versions are kept while a snapshot may need them
-	VersionByBegin                    // by TS of the writer; likewise
+	VersionLatest     Versioning = iota // 1, 2, 3 … by order of installation; only the newest is kept
+	VersionByCommit                     // by CommitTS; old versions are kept while a snapshot may need them
+	VersionByBegin                      // by TS of the writer; likewise
+	VersionByExposure                   // by Put.Version, which an Exposer has set; only the newest is kept
 )
+
+// KeepsOld reports whether versions are kept that newer ones have superseded.
+func (v Versioning) KeepsOld() bool {
+	switch v {
+	case VersionByCommit, VersionByBegin:
+		return true
+	case VersionLatest, VersionByExposure:
+		return false
+	default:
+		panic("txnproto: unknown versioning")
+	}
+}
 
 var protocols []*Protocol
 
@@ -246,6 +275,9 @@ func Register(p *Protocol) {
 		if err := d.check(d.Default); err != nil {
 			panic("txnproto: " + p.Name + "." + d.Name + ": default: " + err.Error())
 		}
+	}
+	if params, _ := NewParams(p.Name, p.Params, nil); p.Promised(params) != p.Promise {
+		panic("txnproto: " + p.Name + " promises " + p.Promised(params) + " with its default parameters, and " + p.Promise)
 	}
 	protocols = append(protocols, p)
 	sort.SliceStable(protocols, func(i, j int) bool { return protocols[i].Name < protocols[j].Name })

@@ -60,6 +60,10 @@ type session struct {
 	stepAt   int // next of declared, or of branches when rolling back
 	saves    []savepoint
 	saveSeq  int32
+	growth   Growth  // under protocols that release early, and the next three
+	ahead    []Op    // what may follow the operation under way
+	past     bool    // the lock point is passed, or will be with it
+	untold   bool    // and the other branches do not know
 	opShard  ShardID // shard of the operation under way
 	sentAt   event.Time
 	arriveAt event.Time // when the message under way reaches its node
@@ -106,6 +110,8 @@ func (s *session) startAttempt() {
 	s.wrote = 0
 	s.phase = phaseProgram
 	s.saves, s.saveSeq = s.saves[:0], 0
+	s.growth.Reset()
+	s.past, s.untold = false, false
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
 	s.tx.ReadOnly = s.c.cfg.ReadOnly && s.onlyReads()
 	if s.c.cfg.Declares {
@@ -120,6 +126,9 @@ func (s *session) advance(last *Result) {
 	switch step := s.prog.Next(last, &s.act); step {
 	case StepOp:
 		s.op = s.act.Op
+		if s.c.cfg.Foretell {
+			s.foretell()
+		}
 		if s.op.Kind == Scan {
 			s.phase = phaseScan
 			s.scanRows = s.scanRows[:0]
@@ -156,17 +165,28 @@ func (s *session) sendTo(shard ShardID) {
 // nextScanShard runs the scan on the next shard that holds keys of its range,
 // or hands the program the merged rows. Shards are visited one after another.
 func (s *session) nextScanShard() {
-	for sh := s.opShard + 1; int(sh) < s.c.cluster.Shards(); sh++ {
-		if s.c.cluster.Covers(sh, s.op.Key, s.op.End) {
-			s.sendTo(sh)
-			return
-		}
+	if sh := s.nextCovered(); sh >= 0 {
+		s.sendTo(sh)
+		return
 	}
 	s.phase = phaseProgram
 	sortRows(s.scanRows)
 	s.opsDone++
+	if s.c.cfg.Foretell {
+		s.grown(&Row{})
+	}
 	s.c.scratch = Result{Rows: s.scanRows}
 	s.advance(&s.c.scratch)
+}
+
+// nextCovered is the next shard that may hold keys of the scan's range, or -1.
+func (s *session) nextCovered() ShardID {
+	for sh := s.opShard + 1; int(sh) < s.c.cluster.Shards(); sh++ {
+		if s.c.cluster.Covers(sh, s.op.Key, s.op.End) {
+			return sh
+		}
+	}
+	return -1
 }
 
 // ref returns the attempt's branch on shard, or nil.
@@ -209,6 +229,9 @@ func (s *session) sendOp() {
 	m := s.msg(MsgOp, s.opShard, node)
 	m.Slot = r.Slot
 	m.Op = s.op
+	if s.past {
+		s.tellLockPoint(m)
+	}
 	s.send(m)
 }
 
@@ -293,6 +316,9 @@ func (s *session) reply(m *Msg) {
 		s.reads = append(s.reads, ReadVersion{m.Result.Row.Key, m.Result.Row.Version})
 	}
 	s.opsDone++
+	if s.c.cfg.Foretell {
+		s.grown(&m.Result.Row)
+	}
 	s.c.scratch = m.Result
 	s.advance(&s.c.scratch)
 }

@@ -17,6 +17,7 @@ type savepoint struct {
 	name         int
 	seq          int32
 	reads, scans int // recorded before it
+	growth       int // the mark then
 }
 
 // lockDeclared asks for everything that the program declares; see LockSet.
@@ -69,7 +70,7 @@ func (s *session) setSavepoint(name int) {
 			break
 		}
 	}
-	s.saves = append(s.saves, savepoint{name, s.saveSeq, len(s.reads), len(s.scans)})
+	s.saves = append(s.saves, savepoint{name, s.saveSeq, len(s.reads), len(s.scans), s.growth.Mark()})
 }
 
 // rollbackTo undoes what was done since the savepoint name, which stays. What
@@ -87,6 +88,7 @@ func (s *session) rollbackTo(name int) {
 	sp := s.saves[at]
 	s.saves = s.saves[:at+1]
 	s.reads, s.scans = s.reads[:sp.reads], s.scans[:sp.scans]
+	s.growth.Undo(sp.growth)
 	s.op = Op{Kind: RollbackTo, Value: Value(sp.seq)}
 	s.phase, s.stepAt = phaseRollingBack, 0
 	s.nextRollback()

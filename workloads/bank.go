@@ -69,6 +69,13 @@ const (
 	classAudit
 )
 
+// A transfer's accounts, by their place in its keys, and its operations: two balances
+// read, two written.
+const (
+	payer, payee  = 0, 1
+	transferSteps = 4
+)
+
 // bank is the workload of transfers. A transfer reads the balances of two
 // different accounts, rolls back when the payer has too little, and writes both.
 type bank struct {
@@ -290,6 +297,21 @@ func (p *bankProgram) Declare(ops []txnproto.Op) []txnproto.Op {
 	return ops
 }
 
+// Ahead implements txnproto.Foreteller.
+func (p *bankProgram) Ahead(ops []txnproto.Op) []txnproto.Op {
+	if p.class == classTransfer {
+		for i := p.at; i < transferSteps; i++ {
+			op, _ := p.step(i)
+			ops = append(ops, op)
+		}
+		return ops
+	}
+	for i := p.at; i < len(p.keys); i++ {
+		ops = append(ops, txnproto.Op{Kind: txnproto.Read, Key: p.keys[i]})
+	}
+	return ops
+}
+
 // Next implements txnproto.Program.
 func (p *bankProgram) Next(last *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	if p.asked >= 0 && last != nil {
@@ -308,31 +330,38 @@ func (p *bankProgram) Next(last *txnproto.Result, a *txnproto.Action) txnproto.S
 
 // transfer reads both accounts, then writes both, in one and the same order.
 func (p *bankProgram) transfer(a *txnproto.Action) txnproto.Step {
-	const payer, payee = 0, 1
 	switch {
-	case p.at == 4:
+	case p.at == transferSteps:
 		return txnproto.StepCommit
 	case p.at == 2 && p.balance[payer] < p.amount:
 		return txnproto.StepRollback
 	case p.pacer.pause(p.at, a):
 		return txnproto.StepThink
 	}
-	account := p.at % 2
-	if p.gen.w.byKey && p.keys[payer] > p.keys[payee] {
-		account = 1 - account
-	}
+	op, account := p.step(p.at)
+	a.Op = op
 	if p.at < 2 {
-		a.Op = txnproto.Op{Kind: p.gen.w.readKind, Key: p.keys[account]}
 		p.asked = account
-	} else {
-		change := p.amount
-		if account == payer {
-			change = -change
-		}
-		a.Op = txnproto.Op{Kind: txnproto.Write, Key: p.keys[account], Value: p.balance[account] + change}
 	}
 	p.at++
 	return txnproto.StepOp
+}
+
+// step is operation i of a transfer, and the place in keys of its account. What it writes
+// is right once both balances are known.
+func (p *bankProgram) step(i int) (op txnproto.Op, account int) {
+	account = i % 2
+	if p.gen.w.byKey && p.keys[payer] > p.keys[payee] {
+		account = 1 - account
+	}
+	if i < 2 {
+		return txnproto.Op{Kind: p.gen.w.readKind, Key: p.keys[account]}, account
+	}
+	change := p.amount
+	if account == payer {
+		change = -change
+	}
+	return txnproto.Op{Kind: txnproto.Write, Key: p.keys[account], Value: p.balance[account] + change}, account
 }
 
 // audit scans the whole bank, or reads the accounts drawn.

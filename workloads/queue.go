@@ -131,6 +131,18 @@ func (p *queueProgram) Declare(ops []txnproto.Op) []txnproto.Op {
 	return ops
 }
 
+// Ahead implements txnproto.Foreteller.
+func (p *queueProgram) Ahead(ops []txnproto.Op) []txnproto.Op {
+	if p.done {
+		return ops
+	}
+	ops = append(ops, txnproto.Op{Kind: txnproto.Modify, Key: p.job})
+	if next := p.job + 1; uint64(next) < p.gen.w.jobs {
+		ops = append(ops, txnproto.Op{Kind: txnproto.ReadForUpdate, Key: next})
+	}
+	return ops
+}
+
 // Next implements txnproto.Program.
 func (p *queueProgram) Next(last *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	w := p.gen.w

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,6 +206,54 @@ func BenchmarkProgram(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestProgramsForetell: whatever a program does next is among what it has said may come.
+func TestProgramsForetell(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		given map[string]string
+	}{
+		{"ycsb", map[string]string{"insert": "0.1", "scan": "0.1", "rmw": "0.2", "delete": "0.1", "undo": "0.3", "rollback": "0.2", "keys": "50"}},
+		{"bank", map[string]string{"keys": "20", "audit": "0.3", "audit-keys": "5", "op-think": "exponential:1ms"}},
+		{"bank", map[string]string{"keys": "20", "audit": "0.3", "access": "read", "order": "by-key"}},
+		{"two-transfers", nil},
+		{"queue", map[string]string{"keys": "30"}},
+	} {
+		w := mustNew(t, c.name, c.given, 2)
+		d := newDatabase(w)
+		g := w.Generator(3, "client/0", 0)
+		for n := range 100 {
+			p := g.Next(nil)
+			p.Start(1, false)
+			var last *txnproto.Result
+			var ahead []txnproto.Op
+			said := false
+			for end := false; !end; {
+				var a txnproto.Action
+				step := p.Next(last, &a)
+				last = nil
+				switch step {
+				case txnproto.StepOp:
+				case txnproto.StepRollbackTo:
+					a.Op = txnproto.Op{Kind: txnproto.RollbackTo}
+				case txnproto.StepCommit, txnproto.StepRollback:
+					end = true
+					continue
+				default:
+					continue
+				}
+				if said && !slices.ContainsFunc(ahead, func(op txnproto.Op) bool { return op.Kind == a.Op.Kind && op.Key == a.Op.Key }) {
+					t.Fatalf("%s %v: program %d does %+v, and has foretold %+v", c.name, c.given, n, a.Op, ahead)
+				}
+				said = false // after a rollback to a savepoint
+				if step == txnproto.StepOp {
+					last = d.do(a.Op)
+					ahead, said = p.(txnproto.Foreteller).Ahead(nil), true
+				}
+			}
+		}
 	}
 }
 

@@ -319,6 +319,15 @@ func (p *ycsbProgram) Start(attempt int, fresh bool) {
 // Declare implements txnproto.Declarer.
 func (p *ycsbProgram) Declare(ops []txnproto.Op) []txnproto.Op { return append(ops, p.ops...) }
 
+// Ahead implements txnproto.Foreteller.
+func (p *ycsbProgram) Ahead(ops []txnproto.Op) []txnproto.Op {
+	ops = append(ops, p.ops[p.at:]...)
+	if p.undoes && p.stage < 2 {
+		ops = append(ops, txnproto.Op{Kind: txnproto.RollbackTo})
+	}
+	return ops
+}
+
 // Next implements txnproto.Program.
 func (p *ycsbProgram) Next(_ *txnproto.Result, a *txnproto.Action) txnproto.Step {
 	const middle = 1 // the savepoint

@@ -16,6 +16,7 @@ type Bare struct {
 	Keys     txnproto.Key
 	Resolved int // answers given after a wait
 	newest   txnproto.Timestamp
+	exposed  txnproto.Version
 	stats    txnproto.ControlStats
 	control  txnproto.Controller
 }
@@ -48,6 +49,12 @@ func (h *Bare) Store() txnproto.Store { return h }
 
 // NewestTS returns the newest timestamp drawn.
 func (h *Bare) NewestTS() txnproto.Timestamp { return h.newest }
+
+// NewVersion returns a version above all before.
+func (h *Bare) NewVersion() txnproto.Version {
+	h.exposed++
+	return h.exposed
+}
 
 // OldestTS returns the newest timestamp drawn: one transaction runs at a time.
 func (h *Bare) OldestTS() txnproto.Timestamp { return h.newest }

@@ -100,8 +100,13 @@ type Attempt struct {
 	ReadOnly bool     // declared to read only
 	save     int      // savepoints set so far
 	marks    []int    // len(Reads) at each
+	grown    []int    // the mark of growth at each
 	branches []*branch
 	agreed   txnproto.Vote
+	growth   txnproto.Growth
+	past     bool       // its lock point
+	From     []*Attempt // whose exposed writes it has read, as long as these were undecided
+	Exposed  []ReadOf   // versions that others have read so
 }
 
 // ReadOf is a version of a key that was read or written.
@@ -195,6 +200,7 @@ type branch struct {
 	wait    bool
 	undo    []undoPut
 	visible bool // its writes are installed
+	found   bool // its last read found a row
 	// recovered says that it was prepared under an earlier leader.
 	recovered bool
 	logged    bool // its commit is in the log and cannot be lost
@@ -220,6 +226,7 @@ type Shard struct {
 	log      []*branch // commits logged and not yet finished, in log order
 	applyAt  event.Time
 	finishAt event.Time
+	exposed  txnproto.Version // the newest that was exposed
 	blocked  func(tx *txnproto.Txn, k txnproto.Key, on []txnproto.TxnID)
 }
 
@@ -419,6 +426,7 @@ func (s *Shard) execute(b *branch) bool {
 				s.read(b, k)
 			}
 		}
+		s.seeRange(b)
 	case txnproto.LockShared, txnproto.LockExclusive:
 	default:
 		panic("controltest: unknown operation")
@@ -428,9 +436,14 @@ func (s *Shard) execute(b *branch) bool {
 
 func (s *Shard) read(b *branch, k txnproto.Key) txnproto.Row {
 	if p := b.tx.Put(k); p != nil {
+		b.found = true
 		return txnproto.Row{Key: k, Value: p.Value, Exists: !p.Deleted, Own: true}
 	}
 	r := s.store.At(k, b.op.Snapshot)
+	if s.d.Protocol.Exposes() {
+		r = s.see(b, k)
+	}
+	b.found = r.Exists
 	b.attempt.Reads = append(b.attempt.Reads, ReadOf{k, r.Version})
 	return r
 }

@@ -110,6 +110,9 @@ func (r *runner) step() {
 		r.a = d.Begin(r.id, nil)
 	}
 	switch {
+	case r.next < len(r.ops) && r.ops[r.next] == RollBack:
+		r.a.Outcome = txnproto.Aborted
+		r.heard(txnproto.Abort(txnproto.Constraint))
 	case r.next < len(r.ops):
 		op := r.ops[r.next]
 		shards := []*Shard{d.ShardOf(op.Key)}
@@ -151,6 +154,10 @@ func (r *runner) heard(v txnproto.Verdict) {
 		return
 	}
 	r.next++
+	if r.next <= len(r.ops) {
+		ahead := r.ops[r.next:]
+		r.e.d.grown(r.a, &r.ops[r.next-1], ahead, func(s *Shard) { s.Shrink(r.a, withoutRollBack(ahead)) })
+	}
 	// The last vote decides, as in a coordinator; the finish is a step of its own.
 	if n := len(r.a.participants()); n > 0 && r.next == len(r.ops)+n {
 		d := r.e.d

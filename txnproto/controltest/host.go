@@ -28,6 +28,12 @@ func (s *Shard) Store() txnproto.Store { return s.store }
 // NewestTS returns the newest timestamp drawn.
 func (s *Shard) NewestTS() txnproto.Timestamp { return s.d.newest }
 
+// NewVersion returns a version above all before.
+func (s *Shard) NewVersion() txnproto.Version {
+	s.exposed++
+	return s.exposed
+}
+
 // OldestTS returns the timestamp of the oldest undecided attempt, or the newest
 // drawn when there is none.
 func (s *Shard) OldestTS() txnproto.Timestamp {

@@ -29,6 +29,7 @@ func (b *branch) put(p txnproto.Put) {
 func (a *Attempt) Savepoint() {
 	a.save++
 	a.marks = append(a.marks, len(a.Reads))
+	a.grown = append(a.grown, a.growth.Mark())
 }
 
 // forgetReads drops what was read since a savepoint. The savepoints after it are gone,
@@ -36,8 +37,10 @@ func (a *Attempt) Savepoint() {
 func (a *Attempt) forgetReads(save int) {
 	n := a.marks[save-1]
 	a.Reads = a.Reads[:n]
+	a.growth.Undo(a.grown[save-1])
 	for i := save; i < len(a.marks); i++ {
 		a.marks[i] = n
+		a.grown[i] = a.grown[save-1]
 	}
 }
 
@@ -68,7 +71,7 @@ func (d *Driver) lockSet(ops []txnproto.Op) []txnproto.ShardLock {
 	if !d.Protocol.Declares {
 		return nil
 	}
-	return txnproto.LockSet(nil, ops, d.sharding())
+	return txnproto.LockSet(nil, withoutRollBack(ops), d.sharding())
 }
 
 // sharding says where the driver's keys are.

@@ -33,6 +33,7 @@ import (
 //	t1 OPERATION … timeout=D     abort after D, instead of waiting
 //	t1 declare KEY KEY LO-HI …   locks beforehand, as a session does: keys to write, keys
 //	                             LO to HI-1 to scan
+//	t1 shrink KEY …              t1 is past its lock point, and will touch these keys only
 //	t1 savepoint                 the next savepoint, from 1
 //	t1 rollback-to N             undo what was done since savepoint N
 //	t1 prepare [N], t1 finish    validation, on shard N or all; install and release
@@ -44,7 +45,8 @@ import (
 //
 // Transactions are named in the order in which they begin: t1 has timestamp 1. Where
 // versions are numbered by commit, commits draw from the same counter.
-// state shows what the controllers hold and the counters of deadlocks.
+// state shows what the controllers hold and the counters of deadlocks and of commits that
+// turned out to be unrecoverable.
 func Script(t *testing.T, path string) {
 	s := &script{t: t}
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -158,6 +160,9 @@ func (s *script) state() {
 	}
 	if st := s.d.Stats(); st.Deadlocks > 0 {
 		fmt.Fprintf(&s.out, "deadlocks: %d, false: %d\n", st.Deadlocks, st.FalseDeadlocks)
+	}
+	if n := s.d.Stats().Extra["unrecoverable"]; n > 0 {
+		fmt.Fprintf(&s.out, "unrecoverable: %d\n", n)
 	}
 }
 
@@ -276,6 +281,8 @@ func (s *script) act(x *scripted, verb string, args []string) error {
 		return s.rollbackTo(x, args)
 	case "declare":
 		return s.declare(x, args)
+	case "shrink":
+		return s.shrink(x, args)
 	case "abort":
 		s.abort(x)
 		return nil

@@ -95,3 +95,19 @@ func (s *script) declare(x *scripted, args []string) error {
 	next()
 	return nil
 }
+
+// shrink tells the shards that x is past its lock point.
+func (s *script) shrink(x *scripted, args []string) error {
+	var ahead []txnproto.Op
+	for _, arg := range args {
+		k, err := strconv.ParseUint(arg, 10, 64)
+		if err != nil {
+			return err
+		}
+		ahead = append(ahead, txnproto.Op{Kind: txnproto.Write, Key: txnproto.Key(k)})
+	}
+	for _, id := range x.a.participants() {
+		s.d.Shards[id].Shrink(x.a, ahead)
+	}
+	return nil
+}

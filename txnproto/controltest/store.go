@@ -26,7 +26,7 @@ func (s *store) Get(k txnproto.Key) txnproto.Row {
 
 // At returns the newest row whose version is not above v, the newest of all for 0.
 func (s *store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
-	if v == 0 || s.versioning == txnproto.VersionLatest {
+	if v == 0 || !s.versioning.KeepsOld() {
 		return s.Get(k)
 	}
 	rows := s.rows[k]
@@ -57,6 +57,10 @@ func (s *store) install(tx *txnproto.Txn, p *txnproto.Put) {
 		p.Version = txnproto.Version(tx.CommitTS)
 	case txnproto.VersionByBegin:
 		p.Version = txnproto.Version(tx.TS)
+	case txnproto.VersionByExposure:
+		if p.Version <= s.Get(p.Key).Version {
+			return // a later writer has committed first
+		}
 	default:
 		panic("controltest: unknown versioning")
 	}
@@ -69,7 +73,7 @@ func (s *store) set(r txnproto.Row) {
 	for at > 0 && rows[at-1].Version > r.Version {
 		at--
 	}
-	if s.versioning == txnproto.VersionLatest {
+	if !s.versioning.KeepsOld() {
 		s.rows[r.Key] = append(rows[:0], r)
 	} else {
 		s.rows[r.Key] = slices.Insert(rows, at, r)

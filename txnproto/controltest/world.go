@@ -31,7 +31,7 @@ type WorldConfig struct {
 type WorldResult struct {
 	*Driver
 	Commits   int
-	Rollbacks int // constraint violations, which are not retried
+	Rollbacks int // constraint violations, which are not retried, and programs that rolled back
 	Aborts    map[txnproto.AbortReason]int
 	Worst     int // attempts of the worst request
 }
@@ -165,6 +165,10 @@ func (s *session) step() {
 		return
 	}
 	op := s.ops[s.next]
+	if op == RollBack {
+		s.rollBack()
+		return
+	}
 	if s.next > 0 {
 		s.a.Savepoint()
 	}
@@ -178,6 +182,25 @@ func (s *session) step() {
 		shards = s.w.Driver.Shards
 	}
 	s.access(op, shards)
+}
+
+// grown tells the shards of a lock point, in messages that others may overtake.
+func (s *session) grown() {
+	a, ahead := s.a, withoutRollBack(s.ops[s.next:])
+	s.w.Driver.grown(a, &s.ops[s.next-1], ahead, func(sh *Shard) {
+		s.w.call(s.w.delay(), func() { sh.Shrink(a, ahead) })
+	})
+}
+
+// rollBack ends the request by its own will.
+func (s *session) rollBack() {
+	a := s.a
+	a.Outcome, s.lost = txnproto.Aborted, true
+	s.w.result.Rollbacks++
+	for _, id := range a.participants() {
+		s.w.call(s.w.delay(), func() { s.w.Driver.Shards[id].Finish(a, txnproto.Aborted) })
+	}
+	s.w.call(s.w.MaxDelay, s.done)
 }
 
 // rollbackTo undoes operations, branch after branch at once.
@@ -204,11 +227,19 @@ func (s *session) access(op txnproto.Op, shards []*Shard) {
 			if a.Outcome != txnproto.Undecided {
 				return
 			}
-			sh.Access(a, op, func(v txnproto.Verdict) { s.heard(a, v, s.step) }, func(r txnproto.AbortReason) {
+			sh.Access(a, op, func(v txnproto.Verdict) { s.heard(a, v, s.goOn) }, func(r txnproto.AbortReason) {
 				s.heard(a, txnproto.Abort(r), nil)
 			})
 		})
 	}
+}
+
+// goOn follows an operation that was granted.
+func (s *session) goOn() {
+	if s.next > 0 {
+		s.grown()
+	}
+	s.step()
 }
 
 // heard takes an answer back to the client and goes on with then after the last.
