@@ -47,7 +47,7 @@ func mustBeOK(t *testing.T, res *reports.Result) {
 	}
 }
 
-var protocols = []string{"2pl", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "to-thomas", "to-strict", "mvto", "rc", "si", "ssi", "mv2pl", "occ", "occ-parallel", "occ-forward", "occ-version", "silo", "tictoc"}
+var protocols = []string{"2pl", "2pl-basic", "2pl-nowait", "2pl-ordered", "2pl-timeout", "2pl-waitdie", "2pl-woundwait", "to", "to-thomas", "to-strict", "mvto", "rc", "si", "ssi", "mv2pl", "occ", "occ-parallel", "occ-forward", "occ-version", "silo", "tictoc"}
 
 func TestEveryProtocolKeepsItsPromise(t *testing.T) {
 	workloads := [][]string{
@@ -94,6 +94,7 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 	}{
 		{"broken-2pl-early-release", []string{"keys=10"}},
 		{"broken-2pl-no-read-locks", []string{"keys=10"}},
+		{"broken-2pl-basic-one-phase", []string{"keys=10"}},
 		{"broken-2pl-no-range-locks", []string{"keys=20", "ops=4", "scan=0.4", "insert=0.4", "update=0.1", "workload-param=scan-length-max=64"}},
 		{"broken-to-no-check", []string{"keys=10"}},
 		{"broken-occ-skips-read-set", []string{"keys=10"}},
@@ -298,8 +299,14 @@ func TestCrashesLoseNothing(t *testing.T) {
 	for i, plan := range plans {
 		for _, protocol := range protocols {
 			t.Run(fmt.Sprintf("%s/%s", protocol, plan), func(t *testing.T) {
-				spec := specOf(t, "protocol="+protocol, "workload=bank", "distribution=uniform", "keys=60", "workload-param=audit=0.05",
-					"workload-param=audit-keys=5", "clients=8", "requests=800", "warmup=10ms", "crash="+plan, fmt.Sprintf("seed=%d", i+1))[0]
+				settings := []string{
+					"protocol=" + protocol, "workload=bank", "distribution=uniform", "keys=60", "workload-param=audit=0.05",
+					"workload-param=audit-keys=5", "clients=8", "requests=800", "warmup=10ms", "crash=" + plan, fmt.Sprintf("seed=%d", i+1),
+				}
+				if protocol == "2pl-basic" {
+					settings = append(settings, "param=2pl-basic.recoverable=true")
+				}
+				spec := specOf(t, settings...)[0]
 				res := runOne(t, spec)
 				mustBeOK(t, res)
 				if res.Resources.Elections == 0 {

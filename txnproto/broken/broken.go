@@ -5,6 +5,7 @@
 //	broken-2pl-early-release      locks are given up when their operation is done
 //	broken-2pl-no-read-locks      reads and scans lock nothing
 //	broken-2pl-no-range-locks     scans lock the rows found and no gaps
+//	broken-2pl-basic-one-phase    locks are released, and writes exposed, before the next is taken
 //	broken-to-no-check            who comes too late goes on
 //	broken-to-no-range-reads      scans leave read timestamps on the rows found only
 //	broken-occ-skips-read-set     validation does not know what was read
@@ -40,6 +41,9 @@ type variant struct {
 	rows bool
 	// release ends the transaction for the sound controller after each grant.
 	release bool
+	// shrink tells the sound controller of a lock point before each operation. What is
+	// promised is serializability: nothing that was read is taken back in the tests.
+	shrink bool
 	// ignore turns aborts for this reason into grants.
 	ignore txnproto.AbortReason
 	// alone tells the controller that there is one shard.
@@ -56,6 +60,7 @@ var variants = []variant{
 	{name: "broken-2pl-early-release", of: "2pl", help: "gives up each lock when its operation is done", release: true},
 	{name: "broken-2pl-no-read-locks", of: "2pl", help: "reads lock nothing", rewrite: writesOnly},
 	{name: "broken-2pl-no-range-locks", of: "2pl", help: "scans lock rows and no gaps", rows: true},
+	{name: "broken-2pl-basic-one-phase", of: "2pl-basic", help: "releases before it has locked all that it will", shrink: true},
 	{name: "broken-to-no-check", of: "to", help: "who comes too late goes on", ignore: txnproto.TSOrder},
 	{name: "broken-to-no-range-reads", of: "to", help: "scans read the rows found only", rows: true},
 	{name: "broken-occ-skips-read-set", of: "occ", help: "validation does not know what was read", rewrite: blindWritesOnly},
@@ -101,6 +106,9 @@ func init() {
 		p.DropReadOnly = sound.DropReadOnly || v.drop
 		if v.mute {
 			p.Agree = nil
+		}
+		if v.shrink {
+			p.Promise, p.PromiseWith = "serializable", nil
 		}
 		p.New = func(h txnproto.Host, params txnproto.Params) txnproto.Controller {
 			c := &controller{variant: v}

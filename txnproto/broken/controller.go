@@ -56,6 +56,9 @@ func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict 
 		c.scans = append(c.scans, scan{})
 	}
 	defer c.pass()
+	if c.shrink {
+		c.sound.(txnproto.Exposer).Shrink(tx, nil)
+	}
 	if c.rows && op.Kind == txnproto.Scan {
 		s := &c.scans[tx.Slot]
 		*s = scan{txn: tx.ID, keys: s.keys[:0]}
@@ -129,6 +132,21 @@ func (c *controller) Recover(tx *txnproto.Txn) {
 		r.Recover(tx)
 	}
 }
+
+func (c *controller) Shrink(tx *txnproto.Txn, ahead []txnproto.Op) {
+	c.sound.(txnproto.Exposer).Shrink(tx, ahead)
+	c.pass()
+}
+
+func (c *controller) See(tx *txnproto.Txn, k txnproto.Key) txnproto.Row {
+	return c.sound.(txnproto.Exposer).See(tx, k)
+}
+
+func (c *controller) SeeRange(tx *txnproto.Txn, lo, hi txnproto.Key, rows []txnproto.Row) []txnproto.Row {
+	return c.sound.(txnproto.Exposer).SeeRange(tx, lo, hi, rows)
+}
+
+func (c *controller) Seen(tx *txnproto.Txn) bool { return c.sound.(txnproto.Exposer).Seen(tx) }
 
 func (c *controller) Timer(arg uint64) {
 	c.sound.(txnproto.Timed).Timer(arg)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"interleave/txnproto"
+	"interleave/txnproto/controltest"
 	"interleave/txnproto/history"
 )
 
@@ -27,6 +28,10 @@ func Anomalies() []Anomaly {
 		{
 			"dirty write", history.G0, "Berenson et al. 1995, P0",
 			[][]txnproto.Op{ops{write(1), write(2)}, ops{write(2), write(1)}},
+		},
+		{
+			"aborted read", history.G1a, "Berenson et al. 1995, A1; Adya 1999, G1a",
+			[][]txnproto.Op{ops{write(1), controltest.RollBack}, ops{read(1)}},
 		},
 		{
 			"dirty read", history.G1b, "Berenson et al. 1995, P1",
@@ -63,6 +68,7 @@ var Possible = map[string][]string{
 	"2pl-woundwait": nil,
 	"2pl-timeout":   nil,
 	"2pl-ordered":   nil,
+	"2pl-basic":     {"aborted read"},
 	"to":            nil,
 	"to-thomas":     nil,
 	"to-strict":     nil,

@@ -81,6 +81,13 @@ var mixes = []struct {
 		ops = append(ops, txnproto.Op{Kind: txnproto.RollbackTo, Value: txnproto.Value(1 + r.Uint64n(2))})
 		return append(ops, draw(r, 2, 6, txnproto.Modify, txnproto.Read)...)
 	}},
+	{"rollbacks", 6, func(r *rng.Stream, _ int) []txnproto.Op {
+		ops := draw(r, 3, 4, txnproto.Modify, txnproto.Read, txnproto.Write, txnproto.Insert, txnproto.Delete)
+		if r.Uint64n(3) == 0 {
+			ops = append(ops, controltest.RollBack)
+		}
+		return ops
+	}},
 	{"everything", 8, func(r *rng.Stream, _ int) []txnproto.Op {
 		var ops []txnproto.Op
 		for range 1 + r.Uint64n(5) {

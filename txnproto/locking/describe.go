@@ -13,7 +13,11 @@ import (
 // before waiters, as describe says. Gaps bear the name of the key at their upper end.
 func (c *twoPhase) Describe(n *txnproto.Names) string {
 	name := func(o owner) string { return n.Txn(c.branches[o].id) }
-	return c.table.describe(name, n.Key) + c.describeSpans(n)
+	text := c.table.describe(name, n.Key) + c.describeSpans(n)
+	if c.basic != nil {
+		text += c.describeBasic(n)
+	}
+	return text
 }
 
 // describeSpans writes who holds S on which ranges, a line per holder in the order of

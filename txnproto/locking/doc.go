@@ -8,6 +8,8 @@
 //	granularity.go the table above the rows, intention locks, escalation
 //	nextkey.go     range locks: which keys a scan locks and what an insert must ask
 //	ordered.go     locks that are declared beforehand; exact ranges
+//	basic.go       locks that are released before the commit: cascades
+//	exposed.go     the writes that others see then
 //	savepoint.go   what a rollback to a savepoint releases
 //	prevention.go  waits that are forbidden: no-wait, wait-die, wound-wait, NOWAIT, SKIP LOCKED
 //	deadlock.go    when a wait is looked at, the search for cycles, victims
@@ -25,10 +27,11 @@
 //	2pl-waitdie    waits for younger ones, aborts because of older ones
 //	2pl-woundwait  aborts younger ones, waits for older ones
 //	2pl-ordered    waits; everybody locks in one order, so there is no cycle
+//	2pl-basic      as 2pl, and releases locks from the lock point on; see basic.go
 //
 // # A lock's life
 //
-// Locks are strict to the end for reads and writes alike (rigorous two-phase
+// But for 2pl-basic, locks are strict to the end for reads and writes alike (rigorous two-phase
 // locking): everything is released in Finish. So a transaction's lock point, the
 // moment when it holds all it ever will, is the end of its last operation, and
 // transactions are equivalent to their serial order by lock points. The client asks

@@ -47,7 +47,7 @@ const endOfKeys txnproto.Key = math.MaxUint64
 // nextPresent returns the smallest present key >= k, endOfKeys when there is none.
 func (c *twoPhase) nextPresent(k txnproto.Key) txnproto.Key {
 	next := endOfKeys
-	if s, ok := c.host.Store().NextKey(k); ok {
+	if s, ok := c.storedNext(k); ok {
 		next = s
 	}
 	if c.uncommitted.Len() > 0 {
@@ -65,7 +65,18 @@ func (c *twoPhase) present(k txnproto.Key) bool {
 			return true
 		}
 	}
+	if c.basic != nil {
+		return c.basic.present(c.host.Store(), k)
+	}
 	return c.host.Store().Present(k)
+}
+
+// storedNext is the store's NextKey, exposed writes included.
+func (c *twoPhase) storedNext(k txnproto.Key) (txnproto.Key, bool) {
+	if c.basic != nil {
+		return c.basic.nextKey(c.host.Store(), k)
+	}
+	return c.host.Store().NextKey(k)
 }
 
 // lockRange locks the rest of a scan's range.
@@ -101,8 +112,8 @@ func (c *twoPhase) makePresent(o owner) bool {
 		return c.enterGap(o)
 	}
 	if c.present(k) {
-		if b.op.Kind == txnproto.Delete {
-			// The store may show the delete before Finish does.
+		if b.op.Kind == txnproto.Delete || c.basic != nil && c.basic.newest.Get(k) != 0 {
+			// The store may show the delete before Finish does, and what is exposed may be taken back.
 			c.place(t.find(o, entryID(t.index.Get(k))))
 		}
 		return true

@@ -63,11 +63,14 @@ func (c *twoPhase) mustHave(o owner, declared bool) bool {
 }
 
 // count adds one to a counter of the protocol's own.
-func count(s *txnproto.ControlStats, name string) {
+func count(s *txnproto.ControlStats, name string) { countBy(s, name, 1) }
+
+// countBy adds n to one.
+func countBy(s *txnproto.ControlStats, name string, n uint64) {
 	if s.Extra == nil {
 		s.Extra = map[string]uint64{}
 	}
-	s.Extra[name]++
+	s.Extra[name] += n
 }
 
 // rowMode returns what o holds on row k by itself.

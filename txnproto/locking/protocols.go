@@ -43,6 +43,37 @@ func init() {
 	register("2pl-ordered", ordered,
 		"two-phase locking that locks all that is declared, by shard and key, before anything is done",
 		"Havender 1968 (ordered allocation); Bernstein, Hadzilacos, Goodman 1987 ch. 3 (conservative 2PL)", nil)
+	registerBasic()
+}
+
+// registerBasic registers the member that is not strict.
+func registerBasic() {
+	params := slices.Concat([]txnproto.Param{recoverableParam}, detectParams,
+		[]txnproto.Param{timeoutParam("0s", "a lock waited for longer aborts the transaction; 0s: never")}, victimParams)
+	txnproto.Register(&txnproto.Protocol{
+		Name: "2pl-basic", Family: family, Promise: "read-uncommitted",
+		Help:   "two-phase locking that releases before the commit: aborts cascade, and, unless recoverable, come too late",
+		Source: "Bernstein, Hadzilacos, Goodman 1987 ch. 3.2 (basic 2PL), ch. 1.2 and 2.4 (recoverability)",
+		Params: params, Versioning: txnproto.VersionByExposure,
+		PromiseWith: func(p txnproto.Params) string {
+			if p.Bool("recoverable") {
+				return "serializable"
+			}
+			return "read-uncommitted"
+		},
+		New: func(h txnproto.Host, p txnproto.Params) txnproto.Controller {
+			return newTwoPhase(h, config{
+				strategy: detection, forUpdate: X, basic: true, recoverable: p.Bool("recoverable"),
+				detect: detectNamed(p.Choice("detect")), interval: max(p.Duration("detect-interval"), 1),
+				after: p.Duration("detect-after"), victim: victimNamed(p.Choice("victim")), lockTimeout: p.Duration("lock-timeout"),
+			})
+		},
+	})
+}
+
+var recoverableParam = txnproto.Param{
+	Name: "recoverable", Kind: txnproto.ParamBool, Default: "false",
+	Help: "a commit waits for those it has read from (serializable); else it goes ahead, and is left with what never was when they abort",
 }
 
 func register(name string, s strategy, help, source string, params []txnproto.Param) {
@@ -131,6 +162,8 @@ type config struct {
 	granularity   granularity
 	escalateAfter int // 0: never
 	keepLocks     bool
+	basic         bool // releases before the commit; see basic.go
+	recoverable   bool // with basic
 }
 
 func configOf(s strategy, p txnproto.Params) config {

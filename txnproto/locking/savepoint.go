@@ -49,6 +49,9 @@ func (c *twoPhase) moveGap(o owner, k txnproto.Key) {
 func (c *twoPhase) RollbackTo(tx *txnproto.Txn, save int) {
 	o := c.branch(tx)
 	b := &c.branches[o]
+	if c.basic != nil {
+		c.basic.forgetSources(o, tx.ID, save)
+	}
 	for n := len(b.saved); n > 0 && b.saved[n-1].save >= save; n-- {
 		s := b.saved[n-1]
 		b.saved = b.saved[:n-1]

@@ -2,4 +2,7 @@
 
 package locking
 
-const seedsPerMember = 50
+const (
+	seedsPerMember = 50
+	basicSeeds     = 1000
+)

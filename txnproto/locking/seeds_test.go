@@ -2,4 +2,7 @@
 
 package locking
 
-const seedsPerMember = 4
+const (
+	seedsPerMember = 4
+	basicSeeds     = 60
+)

@@ -7,7 +7,7 @@ import (
 	"interleave/txnproto/controltest"
 )
 
-var undeclared = []string{"2pl", "2pl-timeout", "2pl-nowait", "2pl-waitdie", "2pl-woundwait"}
+var undeclared = []string{"2pl", "2pl-timeout", "2pl-nowait", "2pl-waitdie", "2pl-woundwait", "2pl-basic"}
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, name := range undeclared {

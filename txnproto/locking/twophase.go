@@ -25,6 +25,7 @@ type twoPhase struct {
 	deadlocks
 	prober
 	scanners []owner // who holds a span; see ordered.go
+	basic    *basic  // nil but under basic two-phase locking
 }
 
 const nobody owner = -1
@@ -64,6 +65,9 @@ func newTwoPhase(h txnproto.Host, c config) *twoPhase {
 	if c.strategy == ordered {
 		t.table.ordered = &keySet{}
 	}
+	if c.basic {
+		t.basic = newBasic(c.recoverable)
+	}
 	t.startDeadlocks()
 	return t
 }
@@ -102,10 +106,15 @@ func (c *twoPhase) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 }
 
 // Prepare has nothing to validate: who holds all its locks may commit.
-func (c *twoPhase) Prepare(*txnproto.Txn) txnproto.Verdict { return txnproto.Granted }
+func (c *twoPhase) Prepare(tx *txnproto.Txn) txnproto.Verdict {
+	if c.basic != nil {
+		return c.prepareBasic(tx)
+	}
+	return txnproto.Granted
+}
 
 // Finish releases tx's locks and grants them to whom they were denied.
-func (c *twoPhase) Finish(tx *txnproto.Txn, _ txnproto.Outcome) {
+func (c *twoPhase) Finish(tx *txnproto.Txn, outcome txnproto.Outcome) {
 	o := owner(tx.Slot)
 	if int(o) >= len(c.branches) || c.branches[o].id != tx.ID {
 		return
@@ -114,6 +123,9 @@ func (c *twoPhase) Finish(tx *txnproto.Txn, _ txnproto.Outcome) {
 		id := b.request
 		c.endWait(o)
 		c.table.abandon(id)
+	}
+	if c.basic != nil {
+		c.finishBasic(o, outcome)
 	}
 	c.releaseAll(o)
 	b := &c.branches[o]
@@ -161,6 +173,10 @@ func (c *twoPhase) release(id requestID) {
 // Recover takes back the exclusive locks of a prepared transaction's writes.
 // Its read locks are not needed any more: it is past its lock point.
 func (c *twoPhase) Recover(tx *txnproto.Txn) {
+	if c.basic != nil {
+		c.recoverBasic(tx)
+		return
+	}
 	o := c.branch(tx)
 	switch c.config.granularity {
 	case granularityRow:
