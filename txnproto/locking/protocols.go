@@ -52,7 +52,7 @@ func registerBasic() {
 		[]txnproto.Param{timeoutParam("0s", "a lock waited for longer aborts the transaction; 0s: never")}, victimParams)
 	txnproto.Register(&txnproto.Protocol{
 		Name: "2pl-basic", Family: family, Promise: "read-uncommitted",
-		Help:   "two-phase locking that releases before the commit: aborts cascade, and, unless recoverable, come too late",
+		Help:   "two-phase locking that releases locks before the commit: others read what may be taken back, and aborts cascade",
 		Source: "Bernstein, Hadzilacos, Goodman 1987 ch. 3.2 (basic 2PL), ch. 1.2 and 2.4 (recoverability)",
 		Params: params, Versioning: txnproto.VersionByExposure,
 		PromiseWith: func(p txnproto.Params) string {
@@ -73,7 +73,8 @@ func registerBasic() {
 
 var recoverableParam = txnproto.Param{
 	Name: "recoverable", Kind: txnproto.ParamBool, Default: "false",
-	Help: "a commit waits for those it has read from (serializable); else it goes ahead, and is left with what never was when they abort",
+	Help: "a commit waits for those it has read from, and serializability is promised; " +
+		"otherwise it goes ahead, and if they abort later it has read what never was",
 }
 
 func register(name string, s strategy, help, source string, params []txnproto.Param) {
