@@ -5,4 +5,5 @@ package locking
 const (
 	seedsPerMember = 50
 	basicSeeds     = 1000
+	basicThree     = 100
 )
