@@ -57,3 +57,13 @@ func TestUnrecoverableLosesMoney(t *testing.T) {
 		t.Errorf("found %s: want aborted reads", found)
 	}
 }
+
+// TestTheEndTakesNothingBack ends runs in the middle of transfers between clients that are
+// near and clients that are far. An attempt whose writes others may have seen goes on to
+// its commit, or it would be the end of the run that loses the money.
+func TestTheEndTakesNothingBack(t *testing.T) {
+	for seed := range 30 {
+		mustBeOK(t, runOne(t, specOf(t, "protocol=2pl-basic", "workload=bank", "distribution=uniform", "keys=20", "network=three-zones",
+			"replication=none", "requests=100", "warmup=0s", fmt.Sprint("seed=", seed+1))[0]))
+	}
+}

@@ -411,10 +411,14 @@ func (s *session) doing() string {
 
 // Close ends the run for the clients: no request and no attempt begins any
 // more, attempts that have not asked to commit are cut off. Those that have
-// asked hear their outcome; Busy reports whether any still waits for it.
+// asked hear their outcome, and those past their lock point, whose writes others may
+// have seen, go on to it; Busy reports whether any is still under way.
 func (c *Clients) Close() {
 	c.closing = true
 	for _, s := range c.sessions {
+		if s.goesOn() {
+			continue
+		}
 		switch s.state {
 		case stateOp, stateThink, stateBackoff:
 			c.loop.Cancel(s.timer)
@@ -430,14 +434,20 @@ func (c *Clients) Close() {
 	}
 }
 
-// Busy reports whether a client still waits for the outcome of a commit.
+// Busy reports whether a client still waits for the outcome of a commit, or is on its
+// way there although the run has ended.
 func (c *Clients) Busy() bool {
 	for _, s := range c.sessions {
-		if s.state == stateCommit {
+		if s.state == stateCommit || s.goesOn() {
 			return true
 		}
 	}
 	return false
+}
+
+// goesOn reports whether the attempt is not cut off by the end of the run.
+func (s *session) goesOn() bool {
+	return s.past && (s.state == stateOp || s.state == stateThink)
 }
 
 func sortRows(rows []Row) {
