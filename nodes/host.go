@@ -306,11 +306,13 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 		return true
 	}
 	if op.Kind.Reads() {
-		if own := b.tx.Put(op.Key); own != nil {
+		own := b.tx.Put(op.Key)
+		switch {
+		case own != nil:
 			row.Value, row.Exists, row.Own = own.Value, !own.Deleted, true
-		} else if h.exposer != nil {
+		case h.exposer != nil:
 			row = h.exposer.See(&b.tx, op.Key)
-		} else {
+		default:
 			row = h.machine.store.At(op.Key, op.Snapshot)
 		}
 	}

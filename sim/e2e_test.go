@@ -303,7 +303,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 					"protocol=" + protocol, "workload=bank", "distribution=uniform", "keys=60", "workload-param=audit=0.05",
 					"workload-param=audit-keys=5", "clients=8", "requests=800", "warmup=10ms", "crash=" + plan, fmt.Sprintf("seed=%d", i+1),
 				}
-				if protocol == "2pl-basic" {
+				if protocol == "2pl-basic" { // otherwise it loses money: see TestUnrecoverableLosesMoney
 					settings = append(settings, "param=2pl-basic.recoverable=true")
 				}
 				spec := specOf(t, settings...)[0]
