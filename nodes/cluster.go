@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"interleave/sim/event"
@@ -537,6 +538,17 @@ type view struct{ c *Cluster }
 
 func (v view) Get(k txnproto.Key) txnproto.Row {
 	return v.c.hosts[v.c.ShardOf(k)].machine.store.Get(k)
+}
+
+func (v view) Deleted(f func(txnproto.Key)) {
+	var keys []txnproto.Key
+	for _, h := range v.c.hosts {
+		keys = h.machine.store.appendDeleted(keys)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		f(k)
+	}
 }
 
 func (v view) Inserted(f func(txnproto.Row)) {

@@ -334,6 +334,20 @@ func (s *Store) inKeyOrder() []writtenRow {
 	return out
 }
 
+// appendDeleted appends the keys of the initial rows that have been deleted, in no
+// order of use.
+func (s *Store) appendDeleted(keys []txnproto.Key) []txnproto.Key {
+	if s.tombstones == 0 {
+		return keys
+	}
+	for at, k := range s.rows.all {
+		if c := &s.rows.cells[at+s.cell]; c.version != 0 && c.deleted() && s.hasFirst(k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
 // differs returns a key whose row is not the same in s and o.
 func (s *Store) differs(o *Store) (txnproto.Key, bool) {
 	k, ok := s.lacks(o)

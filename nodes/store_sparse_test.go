@@ -53,4 +53,7 @@ func TestStoreWithHoles(t *testing.T) {
 	if d := cmp.Diff([]txnproto.Key{0, 2}, keys()); d != "" {
 		t.Error(d)
 	}
+	if d := cmp.Diff([]txnproto.Key{4}, s.appendDeleted(nil)); d != "" {
+		t.Errorf("deleted: key 3 held no row at the start, and has none again:\n%s", d)
+	}
 }

@@ -46,11 +46,13 @@ const leastRequests = 20_000
 //	go test ./sim -run '^$' -bench Quorum -benchtime 300000x
 func BenchmarkQuorum(b *testing.B) {
 	for _, protocol := range []string{"2pl", "to", "occ"} {
-		for _, check := range []string{"true", "false"} {
-			b.Run(protocol+"/check="+check, func(b *testing.B) {
-				benchRun(b, max(b.N, leastRequests), "protocol", protocol, "replication", "quorum", "distribution", "uniform",
-					"keys", "1000000", "ops", "10", "update", "0.5", "clients", "100", "check", check)
-			})
+		for _, clients := range []string{"24", "100"} {
+			for _, check := range []string{"true", "false"} {
+				b.Run(protocol+"/clients="+clients+"/check="+check, func(b *testing.B) {
+					benchRun(b, max(b.N, leastRequests), "protocol", protocol, "replication", "quorum", "distribution", "uniform",
+						"keys", "1000000", "ops", "10", "update", "0.5", "clients", clients, "check", check)
+				})
+			}
 		}
 	}
 }

@@ -99,4 +99,6 @@ type View interface {
 	Get(k Key) Row
 	// Inserted calls f for every present row outside the initial keys, in key order.
 	Inserted(f func(Row))
+	// Deleted calls f for every initial key whose row has been deleted, in key order.
+	Deleted(f func(Key))
 }

@@ -50,6 +50,19 @@ func (d *database) Inserted(f func(txnproto.Row)) {
 	}
 }
 
+func (d *database) Deleted(f func(txnproto.Key)) {
+	var keys []txnproto.Key
+	for k, r := range d.changed {
+		if uint64(k) < d.w.InitialKeys() && !r.Exists {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		f(k)
+	}
+}
+
 func (d *database) put(k txnproto.Key, v txnproto.Value, exists bool) {
 	d.changed[k] = txnproto.Row{Key: k, Value: v, Exists: exists}
 }
