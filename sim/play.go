@@ -30,7 +30,9 @@ const (
 	drainBound = time.Minute
 	drainTimes = 10
 	// watchEvery is how often the run looks whether anything still completes,
-	// and stallTicks after how many looks without a completion it gives up.
+	// and stallTicks after how many looks without a completion it gives up. Looks
+	// at which a program is in a pause as long as that do not count: it is slow on
+	// purpose.
 	watchEvery = 5 * time.Second
 	stallTicks = 24
 	// pollEvery is after how many events the run looks whether it shall stop.
@@ -104,7 +106,7 @@ func (r *run) watch(bound event.Timer) {
 	var h event.HandlerID
 	h = r.loop.Handle("run.watch", func(uint64) {
 		done := r.clients.Ended()
-		if done != seen {
+		if done != seen || r.clients.Pausing(watchEvery) {
 			seen, ticks = done, 0
 		} else {
 			ticks++

@@ -467,5 +467,15 @@ func itoa(i int) string {
 	}
 }
 
+// Pausing reports whether a program pauses inside its transaction, for at least d.
+func (c *Clients) Pausing(d time.Duration) bool {
+	for _, s := range c.sessions {
+		if s.state == stateThink && s.act.Think >= d {
+			return true
+		}
+	}
+	return false
+}
+
 // AnyOpen reports whether a request is open.
 func (c *Clients) AnyOpen() bool { return c.open > 0 || c.backHead < len(c.backlog) }
