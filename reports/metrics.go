@@ -11,6 +11,7 @@ func Metrics() []Metric {
 		{"digest", "SHA-256 over the outcome of every request and every version written; equal digests are equal runs"},
 		{"verdict", "ok, or the name of what failed"},
 		{"why", "what led to a verdict other than ok"},
+		{"notes", "what a reader should know of the run, although nothing failed"},
 		{"isolation", "the level promised, the level found, and each anomaly with its count and smallest cycle"},
 		{"window_ns", "length of the measured part: from the end of the warm-up to the end of the run"},
 		{"virtual_ns", "length of the whole run"},

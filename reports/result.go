@@ -38,6 +38,7 @@ type Result struct {
 	Verdict Verdict         `json:"verdict"`
 	// Why says in one line what led to a verdict other than ok.
 	Why       string    `json:"why,omitempty"`
+	Notes     []string  `json:"notes,omitempty"`
 	Isolation Isolation `json:"isolation"`
 
 	WindowNS  int64 `json:"window_ns"`  // length of the window

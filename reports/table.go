@@ -270,6 +270,9 @@ func (c *comparison) notes() []string {
 		if n := r.Isolation.Note; n != "" && !slices.Contains(notes, n) {
 			notes = append(notes, n)
 		}
+		for _, n := range r.Notes {
+			notes = append(notes, c.name(r)+": "+n)
+		}
 	}
 	return notes
 }

@@ -43,6 +43,9 @@ type run struct {
 	collector *reports.Collector
 	recorder  *recorder // nil: the history is not wanted
 
+	crashPlan []crash
+	crashFrom event.Time // what its times count from
+
 	windowFrom event.Time
 	inWindow   bool
 	before     uint64 // requests ended before the window

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"interleave/sim/event"
 	"interleave/txnproto"
 )
 
@@ -91,6 +92,7 @@ func (r *run) planCrashes() error {
 			panic(err) // a store of the run's own cannot be opened again
 		}
 	})
+	r.crashPlan, r.crashFrom = plan, r.loop.Now()
 	for _, c := range plan {
 		at := r.loop.Now().Add(c.at)
 		r.loop.At(at, hCrash, uint64(c.node))
@@ -99,4 +101,14 @@ func (r *run) planCrashes() error {
 		}
 	}
 	return nil
+}
+
+// noteLateCrashes says which planned crashes the run did not live to see at now.
+func (r *run) noteLateCrashes(now event.Time) {
+	for _, c := range r.crashPlan {
+		if lasted := now.Sub(r.crashFrom); c.at > lasted {
+			r.result.Notes = append(r.result.Notes, fmt.Sprintf("the crash of n%d was planned for %v after the clients began, and the run ended after %v: it did not happen",
+				c.node+1, c.at, lasted.Round(time.Microsecond)))
+		}
+	}
 }

@@ -148,6 +148,30 @@ func TestSlowIsNotStalled(t *testing.T) {
 	}
 }
 
+// TestLateCrashIsSaid plans a crash for after the end of the run.
+func TestLateCrashIsSaid(t *testing.T) {
+	for crash, late := range map[string]bool{"n1@1h": true, "n1@30ms+1s": false} {
+		r := runOne(t, specOf(t, "protocol=2pl", "distribution=uniform", "requests=100", "crash="+crash)[0])
+		mustBeOK(t, r)
+		if said := len(r.Notes) == 1 && strings.Contains(r.Notes[0], "the crash of n1 was planned for 1h0m0s"); said != late {
+			t.Errorf("crash=%s: notes %q", crash, r.Notes)
+		}
+	}
+}
+
+// TestBrokenInvariantIsExplained reads balances without locking them, at a level that
+// lets another transfer come between.
+func TestBrokenInvariantIsExplained(t *testing.T) {
+	for protocol, want := range map[string]string{"rc": "rc promises read-committed", "2pl": ""} {
+		r := runOne(t, specOf(t, "protocol="+protocol, "replication=quorum", "workload=bank", "workload-param=access=read", "distribution=uniform", "keys=20", "requests=500")[0])
+		if want == "" {
+			mustBeOK(t, r)
+		} else if r.Verdict != reports.VerdictInvariant || !strings.Contains(r.Why, want) {
+			t.Errorf("%s: verdict %s: %s", protocol, r.Verdict, r.Why)
+		}
+	}
+}
+
 // TestWithoutLeaderIsSaid loses the majority for good.
 func TestWithoutLeaderIsSaid(t *testing.T) {
 	r := runOne(t, specOf(t, "protocol=2pl", "distribution=uniform", "crash=n1@110ms,n2@120ms")[0])

@@ -7,6 +7,7 @@ import (
 	"interleave/reports"
 	"interleave/sim/event"
 	"interleave/txnproto"
+	"interleave/txnproto/history"
 )
 
 // stopReason is why a run ended.
@@ -189,6 +190,7 @@ func (r *run) finish() error {
 		return err
 	}
 	r.explainStop(open, waiting)
+	r.noteLateCrashes(now)
 	if r.stop == stopInterrupted {
 		return nil
 	}
@@ -217,11 +219,22 @@ func (r *run) finish() error {
 		r.fail(reports.VerdictReplicasDiffer, "%v", err)
 	}
 	if err := r.workload.Check(r.cluster.View()); err != nil {
-		r.fail(reports.VerdictInvariant, "%v", err)
+		r.fail(reports.VerdictInvariant, "%v%s", err, r.whyBroken())
 	}
 	// The digest also covers what ended and was installed after the window.
 	r.result.Digest = r.collector.Finish(now, nil).Digest
 	return nil
+}
+
+// whyBroken says where a promise below serializability leaves invariants to the
+// programs.
+func (r *run) whyBroken() string {
+	switch r.promise {
+	case history.Serializable.String(), history.StrictSerializable.String():
+		return ""
+	default:
+		return fmt.Sprintf(". %s promises %s, under which transactions that overlap can break what each of them alone keeps: they would have to lock what they read", r.spec.Protocol, r.promise)
+	}
 }
 
 // explainStop names a run that did not end as its spec says.
