@@ -5,56 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"interleave/internal/names"
 )
 
 // unknownName is the error for a name that no registry has.
 func unknownName(field, name string, known []string) error {
 	hint := ""
-	if n := Nearest(name, known); n != "" {
+	if n := names.Nearest(name, known); n != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", n)
 	}
 	return fmt.Errorf("%s: %q is unknown%s: want one of %s", field, name, hint, strings.Join(known, ", "))
-}
-
-// Nearest returns the known name that name was most likely meant to be, or ""
-// when none is near: at most a third of its letters differ, or two where it has
-// more than three.
-func Nearest(name string, known []string) string {
-	most := max(2, len(name)/3)
-	if len(name) <= 3 {
-		most = 1
-	}
-	best, bestAt := "", most+1
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < bestAt {
-			best, bestAt = k, d
-		}
-	}
-	return best
-}
-
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour to get from a to b (the restricted Damerau–Levenshtein distance).
-func editDistance(a, b string) int {
-	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], before[j-2]+1)
-			}
-		}
-		before, prev, cur = prev, cur, before
-	}
-	return prev[len(b)]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"interleave/internal/names"
 	"interleave/sim/rng"
 	"interleave/txnproto"
 )
@@ -64,7 +65,10 @@ func workloadFields() []Field {
 			Name: "workload-param", Group: groupWorkload,
 			Help: "parameter of the workload, NAME=VALUE; may be repeated",
 		}, func(r *RunSpec) *map[string]string { return &r.WorkloadParam }, shorthands),
-		ofWorkload(Field{Name: "mix", Group: groupWorkload, Many: true, Help: "YCSB core mix, a to f, with its distribution unless another is given; or custom"}, KindText, nil),
+		ofWorkload(Field{
+			Name: "mix", Group: groupWorkload, Many: true, Choices: func() []string { return []string{"custom", "a", "b", "c", "d", "e", "f"} },
+			Help: "YCSB core mix, a to f, with its distribution unless another is given; or custom",
+		}, KindChoice, nil),
 		ofWorkload(Field{
 			Name: "distribution", Group: groupWorkload, Default: "uniform,zipfian", Many: true, Choices: distributionNames,
 			Help: "which keys are accessed (see: simulate list distributions)",
@@ -253,14 +257,14 @@ func unsetIfZero(get func(*RunSpec) string, zero string) func(*RunSpec) string {
 }
 
 func fieldNamed(name string) (*Field, error) {
-	names := make([]string, len(fieldTable))
+	known := make([]string, len(fieldTable))
 	for i := range fieldTable {
 		if fieldTable[i].Name == name {
 			return &fieldTable[i], nil
 		}
-		names[i] = fieldTable[i].Name
+		known[i] = fieldTable[i].Name
 	}
-	if n := Nearest(name, names); n != "" {
+	if n := names.Nearest(name, known); n != "" {
 		return nil, &UnknownField{name, n}
 	}
 	return nil, &UnknownField{Name: name}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"interleave/internal/names"
 	"interleave/reports"
-	"interleave/sim"
 	"interleave/sim/netsim"
 	"interleave/sim/rng"
 	"interleave/txnproto"
@@ -51,7 +51,7 @@ func (a *app) listCommand() *cobra.Command {
 				}
 			}
 			hint := ""
-			if n := sim.Nearest(args[0], listingNames()); n != "" {
+			if n := names.Nearest(args[0], listingNames()); n != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", n)
 			}
 			return badf("list: %q is unknown%s: want one of %s", args[0], hint, strings.Join(listingNames(), ", "))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"interleave/internal/names"
 	"interleave/reports"
 	"interleave/sim"
 	"interleave/txnproto/schedule"
@@ -155,6 +156,16 @@ func (a *app) root() *cobra.Command {
 	run, schedules := a.runCommand(), a.scheduleCommand()
 	commands := []*cobra.Command{run, a.listCommand(), a.verifyCommand(), a.checkCommand(), schedules, a.schemaCommand(), a.versionCommand(), a.workerCommand()}
 	root.AddCommand(commands...)
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "print the help of a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return badf("help: %q is no command: see simulate help", strings.Join(args, " "))
+			}
+			return c.Help()
+		},
+	})
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
@@ -212,13 +223,13 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		hint := "see " + c.CommandPath() + " --help"
 		if !c.HasParent() {
 			hint = "see simulate run --help"
 		}
-		if n := sim.Nearest(unknown.GetSpecifiedName(), names); n != "" {
+		if n := names.Nearest(unknown.GetSpecifiedName(), known); n != "" {
 			hint = fmt.Sprintf("did you mean --%s?", n)
 		}
 		return badf("flag --%s is unknown: %s", unknown.GetSpecifiedName(), hint)

@@ -129,7 +129,7 @@ func (a *app) schedule(f *scheduleFlags, args []string) error {
 		return err
 	}
 	for _, r := range runs {
-		if !r.Kept {
+		if !r.Kept || r.Stuck {
 			a.code = exitFailed
 		}
 	}

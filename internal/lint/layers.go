@@ -43,6 +43,7 @@ var places = []struct {
 	{"sim", layerRun},
 	{"cmd", layerCommand},
 	{"internal/memory", layerBase},
+	{"internal/names", layerBase},
 	{"internal/lint", layerHabits},
 	{"scripts", layerHabits},
 }

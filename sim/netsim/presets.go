@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"interleave/internal/names"
 	"interleave/sim/rng"
 )
 
@@ -109,11 +110,15 @@ func Preset(name string, machines int) (Config, error) {
 			return presets[i].config(machines), nil
 		}
 	}
-	names := make([]string, len(presets))
+	known := make([]string, len(presets))
 	for i := range presets {
-		names[i] = presets[i].Name
+		known[i] = presets[i].Name
 	}
-	return Config{}, fmt.Errorf("network: unknown preset %q: did you mean %q? There are %s", name, nearest(name, names), strings.Join(names, ", "))
+	hint := ""
+	if n := names.Nearest(name, known); n != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", n)
+	}
+	return Config{}, fmt.Errorf("network: %q is unknown%s: want one of %s", name, hint, strings.Join(known, ", "))
 }
 
 func (p *preset) config(machines int) Config {
@@ -137,15 +142,4 @@ func (p *preset) config(machines int) Config {
 		}
 	}
 	return c
-}
-
-// nearest returns the one of names with the least edit distance from name.
-func nearest(name string, names []string) string {
-	best, least := "", 1<<30
-	for _, candidate := range names {
-		if d := rng.EditDistance(name, candidate); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"interleave/internal/names"
 )
 
 // MaxKeys bounds the number of keys of a Chooser: up to it the continuous draws
@@ -202,38 +204,11 @@ func allowedParams(known []string) string {
 
 // didYouMean returns `, did you mean "x"` for the name nearest to got, or
 // nothing when none is near.
-func didYouMean(got string, names []string) string {
-	best, at := 1+len(got)/3, -1
-	for i, n := range names {
-		if d := EditDistance(got, n); d <= best {
-			best, at = d-1, i
-		}
+func didYouMean(got string, known []string) string {
+	if n := names.Nearest(got, known); n != "" {
+		return fmt.Sprintf(", did you mean %q", n)
 	}
-	if at < 0 {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q", names[at])
-}
-
-// EditDistance is Levenshtein's distance between a and b, in bytes: for the
-// messages of registries, which name what is nearest to an unknown name.
-func EditDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // ErrExhausted means that more distinct keys were asked for than there are.
