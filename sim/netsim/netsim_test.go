@@ -390,7 +390,7 @@ func TestFiveRegionsLatency(t *testing.T) {
 
 func TestUnknownPreset(t *testing.T) {
 	_, err := netsim.Preset("five-region", 3)
-	if want := `network: unknown preset "five-region": did you mean "five-regions"? There are lan, three-zones, five-regions`; err == nil || err.Error() != want {
+	if want := `network: "five-region" is unknown (did you mean "five-regions"?): want one of lan, three-zones, five-regions`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if _, err := netsim.Preset("lan", 0); err == nil || !strings.Contains(err.Error(), "machines: 0: want at least 1") {
