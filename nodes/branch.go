@@ -26,6 +26,8 @@ type branch struct {
 	tx        txnproto.Txn
 	state     branchState
 	info      txnproto.Info
+	proposed  event.Time    // when the batch that it is sequenced in was given to the log
+	synced    event.Time    // when the leader's disk had that
 	key       uint64        // of the last message about it: what it says in turn is drawn from that
 	msg       *txnproto.Msg // the operation that waits
 	waitSince event.Time
@@ -102,6 +104,8 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
 	b.tx.Attempt, b.tx.Hits, b.tx.TS, b.tx.FirstTS = i.Attempt, i.Hits, i.TS, i.FirstTS
 	b.tx.ReadOnly = i.ReadOnly
+	b.tx.Place = i.Place
+	b.cpu = h.scouted(i)
 	c := int(i.Client)
 	for c >= len(h.newestOf) {
 		h.newestOf = append(h.newestOf, 0)

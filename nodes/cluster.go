@@ -298,6 +298,9 @@ func (c *Cluster) bytes(m *txnproto.Msg) int {
 		if m.Op.Kind == txnproto.Write || m.Op.Kind == txnproto.Insert {
 			return headerBytes + opBytes + 8*len(m.Ahead) + value
 		}
+		if m.Op.Kind == txnproto.Sequence {
+			return headerBytes + m.Batch.Bytes()
+		}
 		return headerBytes + opBytes + 8*len(m.Ahead)
 	case txnproto.MsgRelease:
 		return headerBytes + 8*len(m.Ahead)
@@ -305,12 +308,17 @@ func (c *Cluster) bytes(m *txnproto.Msg) int {
 		switch {
 		case m.Reason != txnproto.NoReason || !m.Op.Kind.Reads():
 			return headerBytes
-		case m.Op.Kind == txnproto.Scan:
+		case m.Op.Kind == txnproto.Scan, m.Op.Kind == txnproto.Reconnoitre:
 			return headerBytes + len(m.Result.Rows)*(8+value)
 		}
 		return headerBytes + 8 + value
 	case txnproto.MsgCommit, txnproto.MsgStatus:
 		return headerBytes + 8*len(m.Branches)
+	case txnproto.MsgControl:
+		if m.Control.Batch != nil {
+			return headerBytes + m.Control.Batch.Bytes()
+		}
+		return headerBytes
 	default:
 		return headerBytes
 	}
@@ -339,7 +347,7 @@ func (c *Cluster) service(m *txnproto.Msg) time.Duration {
 	switch m.Kind {
 	case txnproto.MsgOp:
 		d := c.cfg.CPUOp.At(u())
-		if m.Op.Kind == txnproto.Scan {
+		if m.Op.Kind == txnproto.Scan || m.Op.Kind == txnproto.Reconnoitre {
 			d += c.cfg.CPURow * time.Duration(c.scanned(m))
 		}
 		return d
@@ -370,7 +378,8 @@ func (c *Cluster) newEntry(k EntryKind) *Entry {
 	}
 	e := c.entries[n-1]
 	c.entries = c.entries[:n-1]
-	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0]}
+	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0], Batch: e.Batch}
+	e.Batch.Reset()
 	return e
 }
 

@@ -559,6 +559,8 @@ func (h *Host) applied(a *Applied) {
 		}
 	case EntryFinish:
 		h.finished(a)
+	case EntryBatch:
+		h.batchLogged(a)
 	default:
 		panic("nodes: unknown entry kind")
 	}

@@ -18,6 +18,7 @@ const (
 	EntryCommit                   // the decision to commit, with this shard's own writes
 	EntryPrepare                  // a participant is ready: its writes, not yet visible
 	EntryFinish                   // a participant's prepared branch ends as Outcome says
+	EntryBatch                    // a sequencer's batch; the rows know nothing of it
 )
 
 // Entry is one entry of a shard's log.
@@ -46,6 +47,9 @@ type Entry struct {
 	Versioned bool
 	// Forget are decisions that every participant has carried out.
 	Forget []txnproto.TxnID
+	// Batch is what an EntryBatch records: transactions, the locks they will want, and
+	// their places.
+	Batch txnproto.Batch
 
 	// Tag is the proposer's own mark, meaningful at the node and term that proposed it.
 	Tag uint64
@@ -73,7 +77,11 @@ func (e *Entry) perPut() int {
 
 // Size is the entry's encoded size plus the rows' payload, in bytes.
 func (e *Entry) Size(valueBytes int) int {
-	return 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(e.perPut()+valueBytes)
+	n := 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(e.perPut()+valueBytes)
+	if e.Kind == EntryBatch {
+		n += batchHead + e.Batch.Bytes()
+	}
+	return n
 }
 
 // AppendTo appends the encoded entry to b. Versions are encoded only where the entry is
@@ -110,6 +118,9 @@ func (e *Entry) AppendTo(b []byte) []byte {
 	for _, t := range e.Forget {
 		b = le.AppendUint64(b, uint64(t))
 	}
+	if e.Kind == EntryBatch {
+		b = appendBatch(b, &e.Batch)
+	}
 	return b
 }
 
@@ -143,10 +154,10 @@ func (e *Entry) Decode(b []byte) error {
 		Tag:         r.u64(),
 	}
 	np, nw, nf := r.u32(), r.u32(), r.u32()
-	if uint64(np)*4+uint64(nw)*uint64(e.perPut())+uint64(nf)*8 != uint64(len(r.b)) {
+	if lists := uint64(np)*4 + uint64(nw)*uint64(e.perPut()) + uint64(nf)*8; e.Kind != EntryBatch && lists != uint64(len(r.b)) || lists > uint64(len(r.b)) {
 		r.bad = true
 	}
-	if r.bad || e.Kind > EntryFinish || e.Outcome > txnproto.Aborted {
+	if r.bad || e.Kind > EntryBatch || e.Outcome > txnproto.Aborted {
 		return fmt.Errorf("nodes: log entry of %d bytes is malformed", len(b))
 	}
 	if np > 0 {
@@ -169,6 +180,9 @@ func (e *Entry) Decode(b []byte) error {
 		for i := range e.Forget {
 			e.Forget[i] = txnproto.TxnID(r.u64())
 		}
+	}
+	if e.Kind == EntryBatch && !r.batch(&e.Batch) {
+		return fmt.Errorf("nodes: log entry of %d bytes has a malformed batch", len(b))
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type Host struct {
 
 	coords     []*coord
 	freeCoords []int32
+	scouts     []scout          // by client: reconnaissance not yet charged to a branch
 	forget     []txnproto.TxnID // decisions carried out everywhere; told to the log with the next entry
 
 	// What the controller asked for in its current call, in order.
@@ -120,6 +121,10 @@ func (h *Host) Send(to txnproto.ShardID, msg *txnproto.Message) {
 	txns := append(m.Control.Txns[:0], msg.Txns...)
 	m.Control = *msg
 	m.Control.Txns = txns
+	if msg.Batch != nil {
+		m.Control.Batch = m.OwnBatch()
+		m.Control.Batch.Set(msg.Batch)
+	}
 	h.c.controlSeq++
 	m.Key = rng.Hash(h.c.controlKey, h.c.controlSeq)
 	h.c.toShard(h.node.id, to, m)
@@ -174,6 +179,9 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 	m := b.msg
 	b.msg = nil
 	b.state = branchIdle
+	if m.Op.Kind == txnproto.Sequence {
+		d = b.splitSequencing(m, d, h.Now())
+	}
 	m.Parts[txnproto.PartLockWait] += d
 	h.answer(b, m, v)
 }
@@ -181,7 +189,8 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 // bookWait reports the wait of b, which ends now, and returns how long it was.
 func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
 	d := h.Now().Sub(b.waitSince)
-	if h.c.cfg.Waits != nil {
+	sequencing := b.msg != nil && b.msg.Op.Kind == txnproto.Sequence // nobody is in its way
+	if h.c.cfg.Waits != nil && !sequencing {
 		h.c.cfg.Waits.Waited(h.shard, b.waitKey, d, aborted)
 	}
 	return d
@@ -215,6 +224,9 @@ func (h *Host) die(b *branch, reason txnproto.AbortReason) {
 // arriveOp is called when an operation reaches the node, before its service:
 // the branch must be known from then on, so that an abort finds it.
 func (h *Host) arriveOp(m *txnproto.Msg) {
+	if m.Op.Kind == txnproto.Reconnoitre {
+		return // no part of the attempt
+	}
 	if m.Slot < 0 {
 		b := h.newBranch(&m.Tx)
 		b.state, b.key = branchServing, m.Key
@@ -228,6 +240,10 @@ func (h *Host) arriveOp(m *txnproto.Msg) {
 
 // op runs a served operation.
 func (h *Host) op(m *txnproto.Msg) {
+	if m.Op.Kind == txnproto.Reconnoitre {
+		h.reconnoitre(m)
+		return
+	}
 	b := h.find(m.Tx.ID, m.Slot)
 	if b == nil || b.state == branchDead {
 		reason := txnproto.LeaderChange
@@ -242,7 +258,9 @@ func (h *Host) op(m *txnproto.Msg) {
 	if b.state != branchServing {
 		panic(fmt.Sprintf("nodes: at %v: %v: operation of %v out of turn", h.Now(), h.shard, m.Tx.ID))
 	}
-	if h.hold(m) {
+	if m.Op.Kind == txnproto.Sequence {
+		b.tx.Claims = m.Batch.Claims
+	} else if h.hold(m) {
 		return
 	}
 	b.state = branchIdle
@@ -275,8 +293,13 @@ func (h *Host) answer(b *branch, m *txnproto.Msg, v txnproto.Verdict) {
 		h.refuse(m, reason)
 		return
 	}
-	b.tx.Ops++
-	b.note(&m.Op)
+	if m.Op.Kind == txnproto.Sequence {
+		b.tx.Claims, b.tx.Place = nil, txnproto.Place(m.Op.Value)
+		b.info.Place = b.tx.Place
+	} else {
+		b.tx.Ops++
+		b.note(&m.Op)
+	}
 	if m.LockPoint {
 		h.exposer.Shrink(&b.tx, m.Ahead)
 	}
@@ -318,7 +341,8 @@ func (h *Host) execute(b *branch, m *txnproto.Msg) bool {
 	}
 	m.Result.Row = row
 	switch op.Kind {
-	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Scan, txnproto.LockShared, txnproto.LockExclusive, txnproto.RollbackTo:
+	case txnproto.Read, txnproto.ReadForUpdate, txnproto.Scan, txnproto.LockShared, txnproto.LockExclusive,
+		txnproto.RollbackTo, txnproto.Sequence:
 	case txnproto.Write:
 		b.put(txnproto.Put{Key: op.Key, Value: op.Value})
 	case txnproto.Modify:
@@ -386,7 +410,8 @@ func (h *Host) rollbackTo(b *branch, save int) {
 func (h *Host) abort(m *txnproto.Msg) {
 	b := h.seek(m)
 	if b == nil {
-		return // it ended by itself, and its client's word crossed ours
+		h.unvisited(m)
+		return // or it ended by itself, and its client's word crossed ours
 	}
 	b.cpu += m.Service
 	b.rolledBack = m.Reason == txnproto.NoReason

@@ -69,7 +69,7 @@ func (m *machine) Apply(index uint64, e *Entry) {
 		}
 	}
 	switch e.Kind {
-	case EntryNoop:
+	case EntryNoop, EntryBatch:
 	case EntryCommit:
 		m.install(e.Puts, e)
 		m.setLast(e.Client, lastCommit{e.Request, e.Txn})
@@ -100,7 +100,7 @@ func (m *machine) prefetch(e *Entry) {
 		if p := m.prepared[e.Txn]; p != nil && e.Outcome == txnproto.Committed {
 			m.store.prefetchPuts(p.puts)
 		}
-	case EntryNoop, EntryPrepare:
+	case EntryNoop, EntryPrepare, EntryBatch:
 	default:
 		panic("nodes: unknown entry kind")
 	}

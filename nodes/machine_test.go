@@ -45,8 +45,13 @@ func randomEntries(s *rng.Stream, n int) []Entry {
 			Txn: txnproto.TxnID(i + 1), Request: txnproto.RequestID(i + 1), Client: txnproto.ClientID(s.Uint64n(5)),
 			Attempt: int32(1 + s.Uint64n(3)), TS: txnproto.Timestamp(i + 1), FirstTS: txnproto.Timestamp(i),
 		}
-		switch s.Uint64n(5) {
+		switch s.Uint64n(6) {
 		case 0:
+		case 5:
+			e.Kind = EntryBatch
+			for n := range s.Uint64n(3) {
+				e.Batch.Add(txnproto.BatchTxn{ID: txnproto.TxnID(i), Slot: int32(n)}, []txnproto.Claim{{Key: txnproto.Key(n), Exclusive: n == 1}})
+			}
 		case 1:
 			e.Kind, e.Puts = EntryPrepare, puts()
 			e.Coordinator = txnproto.ShardID(s.Uint64n(3))
@@ -205,10 +210,17 @@ func TestRestoreMalformed(t *testing.T) {
 	}
 }
 
+func drawClaim(t *rapid.T) txnproto.Claim {
+	return txnproto.Claim{
+		Key: txnproto.Key(rapid.Uint64().Draw(t, "key")), End: txnproto.Key(rapid.Uint64().Draw(t, "end")),
+		Shard: txnproto.ShardID(rapid.Int32().Draw(t, "shard")), Rows: rapid.Int32().Draw(t, "rows"), Exclusive: rapid.Bool().Draw(t, "exclusive"),
+	}
+}
+
 func TestEntryRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Entry{
-			Kind: EntryKind(rapid.IntRange(0, int(EntryFinish)).Draw(t, "kind")), Outcome: txnproto.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
+			Kind: EntryKind(rapid.IntRange(0, int(EntryBatch)).Draw(t, "kind")), Outcome: txnproto.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
 			Attempt: rapid.Int32().Draw(t, "attempt"), Client: txnproto.ClientID(rapid.Int32().Draw(t, "client")),
 			Request: txnproto.RequestID(rapid.Uint64().Draw(t, "request")), Txn: txnproto.TxnID(rapid.Uint64().Draw(t, "txn")),
 			TS: txnproto.Timestamp(rapid.Uint64().Draw(t, "ts")), FirstTS: txnproto.Timestamp(rapid.Uint64().Draw(t, "first")),
@@ -227,6 +239,13 @@ func TestEntryRoundTrip(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "forget") {
 			e.Forget = append(e.Forget, txnproto.TxnID(rapid.Uint64().Draw(t, "f")))
+		}
+		if e.Kind == EntryBatch {
+			for range rapid.IntRange(0, 4).Draw(t, "transactions") {
+				e.Batch.Add(txnproto.BatchTxn{
+					ID: txnproto.TxnID(rapid.Uint64().Draw(t, "id")), Place: txnproto.Place(rapid.Uint64().Draw(t, "place")), Slot: rapid.Int32().Draw(t, "slot"),
+				}, rapid.SliceOfN(rapid.Custom(drawClaim), 0, 3).Draw(t, "claims"))
+			}
 		}
 		b := e.AppendTo([]byte("before"))[len("before"):]
 		if len(b) != e.Size(0) {

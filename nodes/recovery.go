@@ -152,6 +152,9 @@ func (h *Host) drop(m *txnproto.Msg) {
 // their timeout.
 func (h *Host) stop() {
 	h.stopped = true
+	for i := range h.scouts {
+		h.node.work.WastedCPU += h.scouts[i].cpu
+	}
 	for _, b := range h.branches {
 		if b.state != branchFree && b.state != branchDead && h.exposer != nil {
 			h.lose(b)

@@ -109,6 +109,8 @@ func (r *Result) whyStarved(k *Class) string {
 		why = "A node, its leadership or a message was lost " + k.oftenAborted() + "."
 	case txnproto.Constraint:
 		why = "A constraint of the database forbade it " + k.oftenAborted() + ", and repeating it did not help."
+	case txnproto.Reconnaissance:
+		why = open + "; the rows in what it scans come and go between its reconnaissance and its turn, and it starts again, " + k.oftenAborted() + "."
 	case txnproto.NoReason, txnproto.NumReasons:
 		panic("reports: an abort without a reason")
 	default:

@@ -182,7 +182,7 @@ func (r *run) makeClients(info workloads.Info) {
 	cfg := txnproto.ClientsConfig{
 		Clients: s.Clients, Think: s.Think, Rate: s.Rate, MaxOpen: s.MaxOpen, MPL: s.MPL,
 		Retry: s.RetryPolicy(), RPCTimeout: rpcTimeout, PerClient: perClient, Observer: r.collector,
-		Declares: r.protocol.Declares,
+		Declares: r.protocol.Declares, Sequenced: r.protocol.Sequenced,
 		ReadOnly: r.protocol.TellReadOnly,
 		Foretell: r.protocol.Exposes(),
 	}

@@ -40,6 +40,7 @@ const (
 	StepRolledBack StepEvent = "rolled back" // by the program itself
 	StepAborted    StepEvent = "aborted"     // by the protocol
 	StepMarked     StepEvent = "marked"      // a savepoint was set or released, or rolled back to
+	StepPlaced     StepEvent = "placed"      // it has got its place in the global order
 )
 
 // RunStep is one step of an executed schedule, in the order of what happened at the
@@ -64,6 +65,8 @@ type RunStep struct {
 	// For and Over say on whom a wait is, and for what: an item, or a range's end.
 	For  []schedule.Txn `json:"for,omitempty"`
 	Over string         `json:"over,omitempty"`
+	// Place is its number in the global order, from 1, in a step that gives it.
+	Place int `json:"place,omitempty"`
 	// Reason is why it was aborted, By in whose favour, where one asked for it.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`

@@ -30,7 +30,7 @@ func (r *scheduleRun) execute(view txnproto.View) {
 	}
 	done := r.done()
 	orders := []bool{true, false}
-	if r.protocol.Family == "two-phase locking" {
+	if r.protocol.Family == "two-phase locking" || r.protocol.Sequenced {
 		orders = []bool{false, true}
 	}
 	for _, deferred := range orders {
@@ -86,7 +86,7 @@ func (r *scheduleRun) done() []doneOp {
 			d.op.Kind = schedule.Commit
 		case StepAborted, StepRolledBack:
 			d.op.Kind = schedule.Abort
-		case StepWaits:
+		case StepWaits, StepPlaced:
 			continue
 		default:
 			panic("sim: unknown event " + string(s.Event))

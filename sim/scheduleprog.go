@@ -105,6 +105,8 @@ type scheduleProgram struct {
 	waits    bool // what it asked for has to wait
 	waitFrom event.Time
 	lock     string // the lock asked for last, of those taken beforehand
+	// sequencing: it waits for its place in the global order.
+	sequencing bool
 }
 
 // seenValue is what a transaction last saw of an item.

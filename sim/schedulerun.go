@@ -36,8 +36,9 @@ type scheduleRun struct {
 	out      *ScheduleRun
 
 	loop     *event.Loop
-	base     event.Time   // when the schedule starts
-	at       []event.Time // when each operation is submitted
+	base     event.Time    // when the schedule starts
+	epoch    time.Duration // for which transactions are collected before they get places; 0: are not
+	at       []event.Time  // when each operation is submitted
 	workload *scheduleWorkload
 	programs []*scheduleProgram // by client
 	cluster  *nodes.Cluster
@@ -56,6 +57,7 @@ type scheduleRun struct {
 	blocked    map[txnproto.TxnID]block
 	waiting    []schedule.WaitEdge // edges of the waits-for graph now
 	ended      int                 // transactions
+	sequenced  int                 // places given, under protocols that have a global order
 	state      string              // the controller's, as last shown
 	looks      int                 // still to come
 }
@@ -96,6 +98,9 @@ func newScheduleRun(p *txnproto.Protocol, params txnproto.Params, promised histo
 		Present:  func(k history.Key) bool { return !r.workload.absent[k] },
 		KeyName:  func(k history.Key) string { return r.workload.name(txnproto.Key(k)) },
 	})}
+	if p.Sequenced {
+		r.epoch = params.Duration("epoch")
+	}
 	r.assemble(params)
 	return r
 }
@@ -141,7 +146,7 @@ func (r *scheduleRun) assemble(params txnproto.Params) {
 	r.clients = txnproto.NewClients(r.loop, 1, r.workload, r.cluster, txnproto.ClientsConfig{
 		Clients: len(r.programs), PerClient: 1, RPCTimeout: rpcTimeout,
 		Retry:    txnproto.Retry{Policy: txnproto.RetryFixed, Base: ScheduleStep, MaxAttempts: attempts},
-		Declares: r.protocol.Declares, ReadOnly: r.protocol.TellReadOnly,
+		Declares: r.protocol.Declares, Sequenced: r.protocol.Sequenced, ReadOnly: r.protocol.TellReadOnly,
 		Foretell: r.protocol.Exposes(),
 		Observer: r, Recorder: r,
 	})
@@ -181,6 +186,8 @@ func (r *scheduleRun) plan() {
 	gap := ScheduleStep
 	if r.s.Timed {
 		gap = scheduleSame
+	} else if r.protocol.Sequenced {
+		gap = max(gap, 4*r.epoch) // what an operation sets going lasts for an epoch and more
 	}
 	next := r.base
 	for i := range r.s.Ops {

@@ -34,7 +34,7 @@ func (r *ScheduleRun) TimelineSVG() string {
 // style is the kind of operation whose colours the step has.
 func (s *RunStep) style() schedule.Kind {
 	switch s.Event {
-	case StepBegun, StepMarked:
+	case StepBegun, StepMarked, StepPlaced:
 		return schedule.Begin
 	case StepCommitted:
 		return schedule.Commit
@@ -75,6 +75,8 @@ func (s *RunStep) caption() string {
 			return "attempt " + strconv.Itoa(s.Attempt)
 		}
 		return ""
+	case StepPlaced:
+		return "number " + strconv.Itoa(s.Place)
 	case StepMarked, StepCommitted, StepRolledBack:
 		return ""
 	default:

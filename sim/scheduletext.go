@@ -180,6 +180,8 @@ func (s *RunStep) what() string {
 		return s.aborted()
 	case StepMarked:
 		return "ok"
+	case StepPlaced:
+		return fmt.Sprintf("is number %d in the order", s.Place)
 	default:
 		panic("sim: unknown event " + string(s.Event))
 	}
@@ -231,15 +233,16 @@ func (s *RunStep) scans() bool {
 
 // reasonWords explain the reasons whose names do not.
 var reasonWords = map[string]string{
-	txnproto.WaitDie.String():       "the younger dies",
-	txnproto.NoWait.String():        "the item is locked",
-	txnproto.TSOrder.String():       "too late for its timestamp",
-	txnproto.Validation.String():    "what it read has been overwritten",
-	txnproto.WriteConflict.String(): "another has written first",
-	txnproto.SSIPivot.String():      "pivot of a dangerous structure",
-	txnproto.Cascade.String():       "it read from one that was aborted",
-	txnproto.CannotLock.String():    "nowait",
-	txnproto.Constraint.String():    "the row is there already",
+	txnproto.WaitDie.String():        "the younger dies",
+	txnproto.NoWait.String():         "the item is locked",
+	txnproto.TSOrder.String():        "too late for its timestamp",
+	txnproto.Validation.String():     "what it read has been overwritten",
+	txnproto.WriteConflict.String():  "another has written first",
+	txnproto.SSIPivot.String():       "pivot of a dangerous structure",
+	txnproto.Cascade.String():        "it read from one that was aborted",
+	txnproto.CannotLock.String():     "nowait",
+	txnproto.Constraint.String():     "the row is there already",
+	txnproto.Reconnaissance.String(): "the rows in its range have changed since its reconnaissance",
 }
 
 // done says what a granted operation found or leaves.

@@ -26,10 +26,15 @@ var (
 	_ txnproto.Timed       = (*tracedController)(nil)
 	_ txnproto.Messenger   = (*tracedController)(nil)
 	_ txnproto.Exposer     = (*tracedController)(nil)
+	_ txnproto.Logger      = (*tracedController)(nil)
 )
 
 // Access implements txnproto.Controller.
 func (c *tracedController) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
+	if op.Kind == txnproto.Sequence {
+		c.r.owner[tx.ID].sequencing = true
+		return c.inner.Access(tx, op)
+	}
 	return c.r.ask(tx, op, func() txnproto.Verdict { return c.inner.Access(tx, op) })
 }
 
@@ -110,6 +115,9 @@ func (c *tracedController) RollbackTo(tx *txnproto.Txn, save int) {
 // Timer implements txnproto.Timed.
 func (c *tracedController) Timer(arg uint64) { c.inner.(txnproto.Timed).Timer(arg) }
 
+// Logged implements txnproto.Logger.
+func (c *tracedController) Logged() { c.inner.(txnproto.Logger).Logged() }
+
 // Receive implements txnproto.Messenger.
 func (c *tracedController) Receive(from txnproto.ShardID, m *txnproto.Message) {
 	c.inner.(txnproto.Messenger).Receive(from, m)
@@ -131,6 +139,12 @@ func (h *tracedHost) Resolve(tx *txnproto.Txn, v txnproto.Verdict) {
 			Event: StepAborted, Reason: reason.String(),
 			answer: h.r.inCall != nil && h.r.inCall.ID == tx.ID,
 		})
+		return
+	}
+	if p.sequencing {
+		p.sequencing = false
+		h.r.sequenced++
+		h.r.note(p, RunStep{Event: StepPlaced, Op: "place", Place: h.r.sequenced})
 		return
 	}
 	h.r.goesOn(p.txn, false)

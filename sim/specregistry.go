@@ -80,7 +80,7 @@ func (r *RunSpec) checkWorkload() error {
 		return err
 	}
 	p, ok := txnproto.ProtocolNamed(r.Protocol)
-	if ok && p.Declares && !declares(w) {
+	if ok && (p.Declares || p.Sequenced) && !declares(w) {
 		return fmt.Errorf("protocol: %s locks beforehand what transactions declare, and those of workload %s declare nothing: want another", r.Protocol, r.Workload)
 	}
 	return nil

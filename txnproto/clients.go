@@ -67,6 +67,7 @@ type ClientsConfig struct {
 	RPCTimeout time.Duration // how long a client waits for a node that is down
 	PerClient  int           // requests after which a client stops; 0: none
 	Declares   bool          // lock what programs declare before they run; see Protocol.Declares
+	Sequenced  bool          // take a place in a global order before that; see Protocol.Sequenced
 	ReadOnly   bool          // find out which programs only read; see Protocol.TellReadOnly
 	Foretell   bool          // ask programs what may still come, and tell of lock points; see Protocol.Exposes
 	Observer   Observer

@@ -33,6 +33,14 @@ type Txn struct {
 	// Protocol.TellReadOnly.
 	ReadOnly bool
 
+	// Place is the attempt's place in the global order, under protocols that have one;
+	// 0: it has none yet, or its client has not heard.
+	Place Place
+
+	// Claims are what the attempt will want, in the order of SortClaims, while its
+	// Sequence is being answered.
+	Claims []Claim
+
 	// Alone says, from Prepare on, that the attempt has no branch but this one.
 	Alone bool
 
@@ -210,6 +218,13 @@ type Messenger interface {
 	PeerReset(shard ShardID)
 }
 
+// Logger is implemented by controllers that use Host.Log.
+type Logger interface {
+	// Logged says that the oldest batch given to Log, of those not yet reported, is in
+	// the log for good. A batch that is lost with its leader is not reported.
+	Logged()
+}
+
 // Message goes from the controller of one shard to that of another, with the
 // latency of the link between their leaders; two on the same way keep their order.
 type Message struct {
@@ -217,6 +232,8 @@ type Message struct {
 	Txn  TxnID
 	Args [6]uint64
 	Txns []TxnID
+	// Batch is nil for most. The receiver may read it during Receive only.
+	Batch *Batch
 }
 
 // Host is what a controller has: the clock, timers, the store and the way to
@@ -254,6 +271,9 @@ type Host interface {
 	Cancel(t event.Timer) bool
 	// Send sends a message to the controller of another shard. It copies m.
 	Send(to ShardID, m *Message)
+	// Log puts a batch, which it copies, into the shard's log as one entry. The log has
+	// what it costs and that it is safe; nothing is read back from it.
+	Log(b *Batch)
 	// Rand is the controller's own random stream.
 	Rand() *rng.Stream
 	// Stats are the counters the controller fills in.

@@ -38,7 +38,7 @@ func (g *Growth) Note(op *Op, present bool) {
 		g.held = append(g.held, heldRow{op.Key, present})
 	case Write, Modify, Insert, Delete:
 		g.held = append(g.held, heldRow{op.Key, true})
-	case Scan, RollbackTo:
+	case Scan, RollbackTo, Sequence, Reconnoitre:
 	default:
 		panic(fmt.Sprintf("txnproto: unknown operation %d", op.Kind))
 	}
@@ -51,7 +51,7 @@ func (g *Growth) Covers(op *Op) bool {
 	case Read, LockShared:
 	case ReadForUpdate, LockExclusive, Write, Modify, Insert, Delete:
 		exclusive = true
-	case Scan, RollbackTo:
+	case Scan, RollbackTo, Sequence, Reconnoitre:
 		return false
 	default:
 		panic(fmt.Sprintf("txnproto: unknown operation %d", op.Kind))

@@ -56,6 +56,8 @@ type Info struct {
 	FirstTS  Timestamp
 	// CommitTS is drawn when the commit is decided; see Txn.CommitTS.
 	CommitTS Timestamp
+	// Place: see Txn.Place.
+	Place Place
 }
 
 // Branch is one shard's share in an attempt, as its client knows it.
@@ -96,7 +98,8 @@ type Msg struct {
 	Ahead     []Op
 	Branches  []Branch
 	Control   Message
-	Parts     Parts // latency spent at the node
+	Batch     *Batch // of a control message that has one; of Sequence: the attempt and its claims; kept for reuse
+	Parts     Parts  // latency spent at the node
 	Arrived   event.Time
 	Service   time.Duration
 }
@@ -128,10 +131,21 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	index, branches, rows, txns, ahead := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0]
+	index, branches, rows, txns, ahead, batch := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0], m.Batch
 	*m = Msg{} // in place: a literal with these fields would be built elsewhere and copied
-	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead = index, branches, rows, txns, ahead
+	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead, m.Batch = index, branches, rows, txns, ahead, batch
+	if batch != nil {
+		batch.Reset()
+	}
 	p.free = append(p.free, m)
+}
+
+// OwnBatch returns m's batch, which is made when there is none yet.
+func (m *Msg) OwnBatch() *Batch {
+	if m.Batch == nil {
+		m.Batch = &Batch{}
+	}
+	return m.Batch
 }
 
 // Live is the number of messages in use.

@@ -17,11 +17,14 @@ const (
 	LockShared                  // lock one row that the transaction will read; see Protocol.Declares
 	LockExclusive               // lock one row that the transaction will write
 	RollbackTo                  // undo what the branch did since savepoint Op.Value; never refused
+	Sequence                    // take a place in the global order; see Protocol.Sequenced
+	Reconnoitre                 // read every row with Key <= key < End, protected by nothing; no controller hears of it
 	NumOpKinds
 )
 
 var opNames = [NumOpKinds]string{
 	"read", "read-for-update", "update", "rmw", "insert", "delete", "scan", "lock-shared", "lock-exclusive", "rollback-to",
+	"sequence", "reconnoitre",
 }
 
 // String returns the operation's name in reports.
@@ -30,9 +33,9 @@ func (k OpKind) String() string { return opNames[k] }
 // Reads reports whether the operation's effect depends on the row's old state.
 func (k OpKind) Reads() bool {
 	switch k {
-	case Read, ReadForUpdate, Modify, Insert, Scan:
+	case Read, ReadForUpdate, Modify, Insert, Scan, Reconnoitre:
 		return true
-	case Write, Delete, LockShared, LockExclusive, RollbackTo:
+	case Write, Delete, LockShared, LockExclusive, RollbackTo, Sequence:
 		return false
 	default:
 		panic("txnproto: unknown operation")
@@ -44,7 +47,7 @@ func (k OpKind) Writes() bool {
 	switch k {
 	case Write, Modify, Insert, Delete:
 		return true
-	case Read, ReadForUpdate, Scan, LockShared, LockExclusive, RollbackTo:
+	case Read, ReadForUpdate, Scan, LockShared, LockExclusive, RollbackTo, Sequence, Reconnoitre:
 		return false
 	default:
 		panic("txnproto: unknown operation")
@@ -54,10 +57,12 @@ func (k OpKind) Writes() bool {
 // Op is one operation of a program, or one shard's part of it: a scan over
 // several shards reaches each controller as that shard's rows of [Key, End).
 type Op struct {
-	Kind  OpKind
-	Key   Key
-	End   Key   // Scan: the first key not covered
-	Value Value // Write, Insert: the new value; Modify: what is added
+	Kind OpKind
+	Key  Key
+	End  Key // Scan: the first key not covered
+	// Value is the new one of Write and Insert, and what Modify adds. Of Sequence it is
+	// the Place, set by the controller that grants it.
+	Value Value
 
 	// Wait says what to do where the operation would have to wait; Timeout, when
 	// not 0, bounds the wait (the attempt then aborts with LockTimeout).

@@ -29,28 +29,29 @@ type AbortReason uint8
 
 // The reasons. Their names are those of the report.
 const (
-	NoReason      AbortReason = iota
-	Deadlock                  // victim of a deadlock
-	WaitDie                   // younger than the holder, under wait-die
-	Wounded                   // wounded by an older transaction
-	NoWait                    // the lock was taken, under no-wait
-	LockTimeout               // waited longer than the lock timeout
-	TSOrder                   // too late for timestamp order
-	Validation                // failed optimistic validation
-	WriteConflict             // first updater wins
-	SSIPivot                  // pivot of a dangerous structure
-	Cascade                   // read from a transaction that aborted
-	LeaderChange              // what it relied on was lost with a leader
-	RPCTimeout                // a node did not answer
-	CannotLock                // NOWAIT
-	Constraint                // a constraint of the database forbade it
+	NoReason       AbortReason = iota
+	Deadlock                   // victim of a deadlock
+	WaitDie                    // younger than the holder, under wait-die
+	Wounded                    // wounded by an older transaction
+	NoWait                     // the lock was taken, under no-wait
+	LockTimeout                // waited longer than the lock timeout
+	TSOrder                    // too late for timestamp order
+	Validation                 // failed optimistic validation
+	WriteConflict              // first updater wins
+	SSIPivot                   // pivot of a dangerous structure
+	Cascade                    // read from a transaction that aborted
+	LeaderChange               // what it relied on was lost with a leader
+	RPCTimeout                 // a node did not answer
+	CannotLock                 // NOWAIT
+	Constraint                 // a constraint of the database forbade it
+	Reconnaissance             // what it accesses is not what it was sequenced with
 	NumReasons
 )
 
 var reasonNames = [NumReasons]string{
 	"none", "deadlock", "wait-die", "wounded", "no-wait", "lock-timeout", "ts-order",
 	"validation", "write-conflict", "ssi-pivot", "cascade", "leader-change", "rpc-timeout",
-	"cannot-lock", "constraint",
+	"cannot-lock", "constraint", "reconnaissance",
 }
 
 // String returns the reason's name in reports.

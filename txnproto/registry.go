@@ -15,7 +15,7 @@ type Param struct {
 	Kind    ParamKind
 	Default string
 	Choices []string // for ParamChoice
-	Min     float64  // for ParamInt and ParamFloat
+	Min     float64  // for ParamInt and ParamFloat, and for ParamDuration in nanoseconds
 	Max     float64  // 0 with Min 0: no bound
 	Help    string   // one line
 }
@@ -98,6 +98,7 @@ func (d Param) check(v string) error {
 		if err == nil && t < 0 {
 			err = fmt.Errorf("negative")
 		}
+		x = float64(t)
 	case ParamChoice:
 		for _, c := range d.Choices {
 			if c == v {
@@ -112,8 +113,8 @@ func (d Param) check(v string) error {
 	if err != nil {
 		return fmt.Errorf("%q: want %s", v, d.Allowed())
 	}
-	numeric := d.Kind == ParamInt || d.Kind == ParamFloat
-	if numeric && !(d.Min == 0 && d.Max == 0) && !(x >= d.Min && x <= d.Max) {
+	bounded := d.Kind == ParamInt || d.Kind == ParamFloat || d.Kind == ParamDuration
+	if bounded && !(d.Min == 0 && d.Max == 0) && !(x >= d.Min && x <= d.Max) {
 		return fmt.Errorf("%s: want %s", v, d.Allowed())
 	}
 	return nil
@@ -133,7 +134,10 @@ func (d Param) Allowed() string {
 	case ParamBool:
 		return "true or false"
 	case ParamDuration:
-		return "a duration such as 10ms"
+		if bounds != "" {
+			bounds = fmt.Sprintf(" from %v to %v", time.Duration(d.Min), time.Duration(d.Max))
+		}
+		return "a duration such as 10ms" + bounds
 	case ParamChoice:
 		return "one of " + strings.Join(d.Choices, ", ")
 	case ParamString:
@@ -208,6 +212,12 @@ type Protocol struct {
 	// LockShared and LockExclusive, before its first operation.
 	Declares bool
 
+	// Sequenced makes the session ask for a place in a global order, with all that the
+	// program declares (Claims), before its first operation: see Sequence, Txn.Place.
+	// Every shard claimed is told when an attempt ends, been to or not. A protocol of
+	// this kind has a parameter epoch, a duration: how long a sequencer collects.
+	Sequenced bool
+
 	// TellReadOnly makes the session tell whether a program declares nothing but
 	// reads (Txn.ReadOnly). One that is no Declarer counts as an updater.
 	TellReadOnly bool
@@ -278,6 +288,11 @@ func Register(p *Protocol) {
 	}
 	if params, _ := NewParams(p.Name, p.Params, nil); p.Promised(params) != p.Promise {
 		panic("txnproto: " + p.Name + " promises " + p.Promised(params) + " with its default parameters, and " + p.Promise)
+	}
+	if p.Sequenced {
+		if d, ok := (Params{defs: p.Params}).def("epoch"); !ok || d.Kind != ParamDuration {
+			panic("txnproto: " + p.Name + " sequences and has no duration named epoch")
+		}
 	}
 	protocols = append(protocols, p)
 	sort.SliceStable(protocols, func(i, j int) bool { return protocols[i].Name < protocols[j].Name })

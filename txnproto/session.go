@@ -57,19 +57,23 @@ type session struct {
 	op       Op // under way: the program's, or what the session does on its own
 	phase    opPhase
 	declared []ShardLock
-	stepAt   int // next of declared, or of branches when rolling back
-	saves    []savepoint
-	saveSeq  int32
-	growth   Growth  // under protocols that release early, and the next three
-	ahead    []Op    // what may follow the operation under way
-	past     bool    // the lock point is passed, or will be with it
-	untold   bool    // and the other branches do not know
-	opShard  ShardID // shard of the operation under way
-	sentAt   event.Time
-	arriveAt event.Time // when the message under way reaches its node
-	waitNode NodeID     // the node an answer is due from, -1 when none
-	scanRows []Row      // rows of a scan's shards so far
-	timer    event.Timer
+	stepAt   int // next of declared or claims, or of branches when rolling back
+	claims   []Claim
+	// declaredClaims of them come from the program, the rest from the reconnaissance.
+	declaredClaims int
+	home           ShardID // whose sequencer gives the place
+	saves          []savepoint
+	saveSeq        int32
+	growth         Growth  // under protocols that release early, and the next three
+	ahead          []Op    // what may follow the operation under way
+	past           bool    // the lock point is passed, or will be with it
+	untold         bool    // and the other branches do not know
+	opShard        ShardID // shard of the operation under way
+	sentAt         event.Time
+	arriveAt       event.Time // when the message under way reaches its node
+	waitNode       NodeID     // the node an answer is due from, -1 when none
+	scanRows       []Row      // rows of a scan's shards so far
+	timer          event.Timer
 }
 
 func (s *session) now() event.Time { return s.c.loop.Now() }
@@ -114,8 +118,13 @@ func (s *session) startAttempt() {
 	s.past, s.untold = false, false
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
 	s.tx.ReadOnly = s.c.cfg.ReadOnly && s.onlyReads()
-	if s.c.cfg.Declares {
+	s.tx.Place = 0
+	switch {
+	case s.c.cfg.Declares:
 		s.lockDeclared()
+		return
+	case s.c.cfg.Sequenced:
+		s.sequence()
 		return
 	}
 	s.advance(nil)
@@ -220,6 +229,12 @@ func (s *session) sendOp() {
 		s.waitForLeader()
 		return
 	}
+	if s.op.Kind == Reconnoitre { // leaves nothing behind
+		m := s.msg(MsgOp, s.opShard, node)
+		m.Op = s.op
+		s.send(m)
+		return
+	}
 	r := s.ref(s.opShard)
 	if r == nil {
 		s.branches = append(s.branches, branchRef{Branch: Branch{Shard: s.opShard, Slot: -1}, node: node})
@@ -229,6 +244,9 @@ func (s *session) sendOp() {
 	m := s.msg(MsgOp, s.opShard, node)
 	m.Slot = r.Slot
 	m.Op = s.op
+	if s.op.Kind == Sequence {
+		m.OwnBatch().Add(BatchTxn{ID: s.tx.ID}, s.claims)
+	}
 	if s.past {
 		s.tellLockPoint(m)
 	}
@@ -285,12 +303,16 @@ func (s *session) reply(m *Msg) {
 	}
 	s.waitNode = -1
 	s.account(m)
-	r := s.ref(m.Shard)
 	if m.Reason != NoReason {
 		s.dropBranch(m.Shard)
 		s.aborted(m.Reason)
 		return
 	}
+	if s.phase == phaseReconnaissance {
+		s.reconnoitred(m)
+		return
+	}
+	r := s.ref(m.Shard)
 	r.Slot = m.Slot
 	if s.op.Kind.Writes() {
 		r.Wrote = true
@@ -308,6 +330,9 @@ func (s *session) reply(m *Msg) {
 		return
 	case phaseRollingBack:
 		s.nextRollback()
+		return
+	case phaseSequencing:
+		s.sequenced(m)
 		return
 	default:
 		panic("txnproto: unknown phase of a session")
@@ -378,6 +403,9 @@ func (s *session) coordinatorFirst() {
 // commit asks the coordinator to commit.
 func (s *session) commit() {
 	s.state = stateCommit
+	if s.c.cfg.Sequenced {
+		s.forgo()
+	}
 	if len(s.branches) == 0 {
 		s.committed()
 		return
@@ -465,6 +493,10 @@ func (s *session) killed(m *Msg) {
 func (s *session) abortBranches(reason AbortReason) {
 	for i := range s.branches {
 		b := &s.branches[i]
+		if b.node == nowhere {
+			s.tellUnvisited(b.Shard, reason)
+			continue
+		}
 		m := s.msg(MsgAbort, b.Shard, b.node)
 		m.Slot, m.Reason = b.Slot, reason
 		if s.state == stateOp && b.Shard == s.opShard && s.now() < s.arriveAt && s.arriveAt != event.Never {
@@ -533,7 +565,8 @@ func (s *session) endAttempt(o Outcome, reason AbortReason) {
 		Txn: s.tx.ID, Request: s.tx.Request, Client: s.id, Class: s.tx.Class, Attempt: s.tx.Attempt,
 		Begin: s.begin, End: s.now(), Outcome: o, Reason: reason, Ops: s.opsDone,
 	}
-	if o == Aborted && reason != NoReason && s.state == stateOp && s.phase != phaseScan && s.phase != phaseRollingBack {
+	onRow := s.phase == phaseProgram || s.phase == phaseLocking
+	if o == Aborted && reason != NoReason && s.state == stateOp && onRow {
 		a.Key, a.KeyKnown = s.op.Key, true
 	}
 	s.c.cfg.Observer.AttemptEnded(a)

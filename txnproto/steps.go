@@ -6,10 +6,12 @@ import "fmt"
 type opPhase uint8
 
 const (
-	phaseProgram     opPhase = iota // one operation of the program
-	phaseScan                       // a scan, shard after shard
-	phaseLocking                    // what the program declared, in order
-	phaseRollingBack                // a rollback to a savepoint, branch after branch
+	phaseProgram        opPhase = iota // one operation of the program
+	phaseScan                          // a scan, shard after shard
+	phaseLocking                       // what the program declared, in order
+	phaseRollingBack                   // a rollback to a savepoint, branch after branch
+	phaseReconnaissance                // finding out which rows the declared ranges hold
+	phaseSequencing                    // taking a place in the global order
 )
 
 // savepoint is a mark that a program has set.
@@ -96,6 +98,9 @@ func (s *session) rollbackTo(name int) {
 
 // nextRollback tells the next branch, or lets the program go on.
 func (s *session) nextRollback() {
+	for s.stepAt < len(s.branches) && s.branches[s.stepAt].node == nowhere {
+		s.stepAt++ // it has done nothing there
+	}
 	if s.stepAt == len(s.branches) {
 		s.phase = phaseProgram
 		s.advance(nil)

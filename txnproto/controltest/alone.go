@@ -23,12 +23,18 @@ func (d *Driver) Alone(r txnproto.RequestID, ops []txnproto.Op) (*Attempt, error
 		for _, id := range a.participants() {
 			d.Shards[id].Finish(a, txnproto.Aborted)
 		}
+		d.forgo(a)
 	}
 	d.Loop.RunUntil(d.Loop.Now().Add(aloneMax))
 	return a, err
 }
 
 func (d *Driver) alone(a *Attempt, ops []txnproto.Op) error {
+	if d.claim(a, ops) {
+		if err := d.askWithin(a, txnproto.Op{Kind: txnproto.Sequence}, d.home(a, ops), aloneMax); err != nil {
+			return err
+		}
+	}
 	for _, l := range d.lockSet(ops) {
 		if err := d.ask(a, l.Op, d.Shards[l.Shard]); err != nil {
 			return err
@@ -45,6 +51,7 @@ func (d *Driver) alone(a *Attempt, ops []txnproto.Op) error {
 			}
 		}
 	}
+	d.forgo(a)
 	for _, id := range a.participants() {
 		err := fmt.Errorf("%v waits on shard %d to commit", a.ID, id)
 		d.Shards[id].Prepare(a, func(v txnproto.Verdict) { err = asError(v, a, "commit") })
@@ -64,12 +71,15 @@ func (d *Driver) alone(a *Attempt, ops []txnproto.Op) error {
 }
 
 // ask runs an operation that is to be granted at once.
-func (d *Driver) ask(a *Attempt, op txnproto.Op, s *Shard) error {
+func (d *Driver) ask(a *Attempt, op txnproto.Op, s *Shard) error { return d.askWithin(a, op, s, 0) }
+
+// askWithin runs an operation that is to be granted in some time.
+func (d *Driver) askWithin(a *Attempt, op txnproto.Op, s *Shard, within time.Duration) error {
 	err := fmt.Errorf("%v waits on shard %d for %v of %d", a.ID, s.id, op.Kind, op.Key)
 	what := fmt.Sprintf("%v of %d", op.Kind, op.Key)
 	told := func(r txnproto.AbortReason) { err = asError(txnproto.Abort(r), a, what) }
 	s.Access(a, op, func(v txnproto.Verdict) { err = asError(v, a, what) }, told)
-	d.Loop.RunUntil(d.Loop.Now())
+	d.Loop.RunUntil(d.Loop.Now().Add(within))
 	return err
 }
 

@@ -79,6 +79,9 @@ func (h *Bare) Cancel(event.Timer) bool { return false }
 // Send must not be called.
 func (h *Bare) Send(txnproto.ShardID, *txnproto.Message) { panic("controltest: not in a bare host") }
 
+// Log must not be called.
+func (h *Bare) Log(*txnproto.Batch) { panic("controltest: not in a bare host") }
+
 // Rand must not be called.
 func (h *Bare) Rand() *rng.Stream { panic("controltest: not in a bare host") }
 

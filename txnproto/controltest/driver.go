@@ -98,9 +98,11 @@ type Attempt struct {
 	Reads    []ReadOf
 	Writes   []ReadOf // versions that it installed
 	ReadOnly bool     // declared to read only
-	save     int      // savepoints set so far
-	marks    []int    // len(Reads) at each
-	grown    []int    // the mark of growth at each
+	Place    txnproto.Place
+	Claims   []txnproto.Claim // with which it is sequenced
+	save     int              // savepoints set so far
+	marks    []int            // len(Reads) at each
+	grown    []int            // the mark of growth at each
 	branches []*branch
 	agreed   txnproto.Vote
 	growth   txnproto.Growth
@@ -222,8 +224,9 @@ type Shard struct {
 	slots    []*branch // live, by Slot
 	inCall   bool
 	todo     []func()
-	prepared []*branch // in log order, not yet ended
-	log      []*branch // commits logged and not yet finished, in log order
+	prepared []*branch  // in log order, not yet ended
+	log      []*branch  // commits logged and not yet finished, in log order
+	batchAt  event.Time // when the newest batch is in the log
 	applyAt  event.Time
 	finishAt event.Time
 	exposed  txnproto.Version // the newest that was exposed
@@ -265,6 +268,9 @@ func (s *Shard) Access(a *Attempt, op txnproto.Op, reply func(txnproto.Verdict),
 	}
 	b.op, b.reply, b.told, b.wait = op, reply, told, true
 	b.tx.Save = a.save
+	if op.Kind == txnproto.Sequence {
+		b.tx.Claims = a.Claims
+	}
 	s.enter(func() {
 		v := s.control.Access(&b.tx, &b.op)
 		if !v.IsWaiting() {
@@ -320,7 +326,7 @@ func (s *Shard) newBranch(a *Attempt) *branch {
 	b := &branch{attempt: a, stage: running}
 	b.tx = txnproto.Txn{
 		ID: a.ID, Request: a.Request, Attempt: a.Number, Hits: a.Hits, TS: a.TS, FirstTS: a.First,
-		ReadOnly: a.ReadOnly,
+		ReadOnly: a.ReadOnly, Place: a.Place,
 	}
 	b.tx.Slot = slices.Index(s.slots, nil)
 	if b.tx.Slot < 0 {
@@ -359,6 +365,9 @@ func (s *Shard) answer(b *branch, v txnproto.Verdict) {
 		default:
 			s.prepared = append(s.prepared, b)
 		}
+	} else if b.op.Kind == txnproto.Sequence {
+		b.attempt.Place = txnproto.Place(b.op.Value)
+		b.tx.Place, b.tx.Claims = b.attempt.Place, nil
 	} else {
 		b.tx.Ops++
 	}
@@ -392,8 +401,8 @@ func (s *Shard) end(b *branch, o txnproto.Outcome) {
 	})
 }
 
-// Log notes that a's commit is in the shard's log: a change of leader carries it out.
-func (s *Shard) Log(a *Attempt) {
+// LogCommit notes that a's commit is in the shard's log: a change of leader carries it out.
+func (s *Shard) LogCommit(a *Attempt) {
 	b := a.branches[s.id]
 	b.logged = true
 	s.log = append(s.log, b)
@@ -427,7 +436,7 @@ func (s *Shard) execute(b *branch) bool {
 			}
 		}
 		s.seeRange(b)
-	case txnproto.LockShared, txnproto.LockExclusive:
+	case txnproto.LockShared, txnproto.LockExclusive, txnproto.Sequence:
 	default:
 		panic("controltest: unknown operation")
 	}

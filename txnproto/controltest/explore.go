@@ -61,6 +61,8 @@ type runner struct {
 	next int
 	due  int
 	over bool
+	// Under protocols that sequence, that is the first step.
+	sequenced, sequencing bool
 }
 
 func (e *explorer) attempts() []*Attempt {
@@ -100,6 +102,9 @@ func (e *explorer) run(choices *[]choice) {
 		e.schedule = append(e.schedule, ready[pick])
 		e.runners[ready[pick]].step()
 		e.d.Loop.RunUntil(e.d.Loop.Now())
+		if e.d.Protocol.Sequenced {
+			e.d.Loop.Run() // an epoch comes to its end
+		}
 	}
 }
 
@@ -110,6 +115,14 @@ func (r *runner) step() {
 		r.a = d.Begin(r.id, nil)
 	}
 	switch {
+	case !r.sequenced:
+		r.sequenced = true
+		if !d.claim(r.a, r.ops) {
+			r.step()
+			return
+		}
+		r.due, r.sequencing = 1, true
+		d.home(r.a, r.ops).Access(r.a, txnproto.Op{Kind: txnproto.Sequence}, r.heard, r.told)
 	case r.next < len(r.ops) && r.ops[r.next] == RollBack:
 		r.a.Outcome = txnproto.Aborted
 		r.heard(txnproto.Abort(txnproto.Constraint))
@@ -124,7 +137,7 @@ func (r *runner) step() {
 			if r.over {
 				return
 			}
-			s.Access(r.a, op, r.heard, func(reason txnproto.AbortReason) { r.heard(txnproto.Abort(reason)) })
+			s.Access(r.a, op, r.heard, r.told)
 		}
 	case r.next < len(r.ops)+len(r.a.participants()):
 		id := r.a.participants()[r.next-len(r.ops)]
@@ -139,6 +152,8 @@ func (r *runner) step() {
 	}
 }
 
+func (r *runner) told(reason txnproto.AbortReason) { r.heard(txnproto.Abort(reason)) }
+
 func (r *runner) heard(v txnproto.Verdict) {
 	if r.over {
 		return
@@ -148,9 +163,14 @@ func (r *runner) heard(v txnproto.Verdict) {
 		for _, id := range r.a.participants() {
 			r.e.d.Shards[id].Finish(r.a, txnproto.Aborted)
 		}
+		r.e.d.forgo(r.a)
 		return
 	}
 	if r.due--; r.due > 0 {
+		return
+	}
+	if r.sequencing {
+		r.sequencing = false
 		return
 	}
 	r.next++

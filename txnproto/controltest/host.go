@@ -124,6 +124,10 @@ func (s *Shard) Send(to txnproto.ShardID, m *txnproto.Message) {
 	}
 	c := *m
 	c.Txns = slices.Clone(m.Txns)
+	if m.Batch != nil {
+		c.Batch = &txnproto.Batch{}
+		c.Batch.Set(m.Batch)
+	}
 	at := s.Now()
 	if s.d.Latency != nil {
 		at = at.Add(s.d.Latency())

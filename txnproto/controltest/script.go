@@ -365,6 +365,7 @@ func (s *script) finish(x *scripted) {
 	for _, id := range x.a.participants() {
 		s.d.Shards[id].Finish(x.a, txnproto.Committed)
 	}
+	s.d.forgo(x.a)
 }
 
 func (s *script) abort(x *scripted) {
@@ -375,4 +376,5 @@ func (s *script) abort(x *scripted) {
 	for _, id := range x.a.participants() {
 		s.d.Shards[id].Finish(x.a, txnproto.Aborted)
 	}
+	s.d.forgo(x.a)
 }

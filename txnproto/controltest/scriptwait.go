@@ -75,6 +75,14 @@ func (s *script) declare(x *scripted, args []string) error {
 		}
 		ops = append(ops, op)
 	}
+	if s.d.claim(x.a, ops) {
+		x.then = func() { fmt.Fprintf(&s.out, "  %v has place %v\n", x.a.ID, x.a.Place) }
+		home := s.d.home(x.a, ops)
+		s.each(x, []txnproto.ShardID{home.id}, "sequence", func(sh *Shard, heard func(txnproto.Verdict)) {
+			sh.Access(x.a, txnproto.Op{Kind: txnproto.Sequence}, heard, func(r txnproto.AbortReason) { heard(txnproto.Abort(r)) })
+		})
+		return nil
+	}
 	locks := txnproto.LockSet(nil, ops, s.d.sharding())
 	var next func()
 	next = func() {

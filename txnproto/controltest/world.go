@@ -143,17 +143,24 @@ type session struct {
 	next      int
 	due       int // answers outstanding
 	lost      bool
+	sequenced bool
 }
 
 func (s *session) begin(prev *Attempt) {
 	s.a = s.w.Begin(s.id, prev)
 	s.next, s.locked, s.due, s.lost = 0, 0, 0, false
+	s.sequenced = !s.w.claim(s.a, s.ops)
 	s.step()
 }
 
 // step locks what is declared, then runs the operations, each under a savepoint of its
 // own but for the first: RollbackTo with value n undoes operations n to the last.
 func (s *session) step() {
+	if !s.sequenced {
+		s.sequenced = true
+		s.access(txnproto.Op{Kind: txnproto.Sequence}, []*Shard{s.w.home(s.a, s.ops)})
+		return
+	}
 	if s.locked < len(s.locks) {
 		l := s.locks[s.locked]
 		s.locked++
@@ -197,6 +204,7 @@ func (s *session) rollBack() {
 	a := s.a
 	a.Outcome, s.lost = txnproto.Aborted, true
 	s.w.result.Rollbacks++
+	s.forgo(a)
 	for _, id := range a.participants() {
 		s.w.call(s.w.delay(), func() { s.w.Driver.Shards[id].Finish(a, txnproto.Aborted) })
 	}
@@ -266,6 +274,7 @@ func (s *session) lose(r txnproto.AbortReason) {
 	for _, id := range a.participants() {
 		s.w.call(s.w.delay(), func() { s.w.Driver.Shards[id].Finish(a, txnproto.Aborted) })
 	}
+	s.forgo(a)
 	if r == txnproto.Constraint {
 		s.w.result.Rollbacks++
 		s.w.call(s.w.MaxDelay, s.done) // its end has arrived everywhere
@@ -286,6 +295,7 @@ func (s *session) done() {
 
 func (s *session) commit() {
 	a := s.a
+	s.forgo(a)
 	ids := a.participants()
 	s.due = len(ids)
 	for _, id := range ids {
@@ -322,7 +332,7 @@ func (s *session) decided(ids []txnproto.ShardID) {
 		}
 		logIt := func() {
 			if a.branches[id].stage != ended {
-				sh.Log(a)
+				sh.LogCommit(a)
 				sh.drainLog()
 			}
 		}
