@@ -20,12 +20,14 @@
 //	broken-si-last-updater        a write goes over a version that its snapshot lacks
 //	broken-si-no-wait             reads do not wait for what is being decided
 //	broken-ssi-no-pivot           pivots of dangerous structures commit
+//	broken-calvin-out-of-turn     operations do not wait for their transaction's turn
 package broken
 
 import (
 	"interleave/txnproto"
 
 	// The sound protocols, for their registration.
+	_ "interleave/txnproto/deterministic"
 	_ "interleave/txnproto/locking"
 	_ "interleave/txnproto/optimistic"
 	_ "interleave/txnproto/snapshot"
@@ -54,6 +56,8 @@ type variant struct {
 	mute bool
 	// late makes every timestamp that the controller asks the host for later than all.
 	late bool
+	// hasty grants at once what the controller lets wait, places in the order excepted.
+	hasty bool
 }
 
 var variants = []variant{
@@ -75,6 +79,7 @@ var variants = []variant{
 	{name: "broken-si-last-updater", of: "si", help: "a write goes over what its snapshot lacks", ignore: txnproto.WriteConflict},
 	{name: "broken-si-no-wait", of: "si", help: "reads do not wait for what is being decided", late: true},
 	{name: "broken-ssi-no-pivot", of: "ssi", help: "pivots commit", ignore: txnproto.SSIPivot, mute: true},
+	{name: "broken-calvin-out-of-turn", of: "calvin", help: "operations do not wait for their transaction's turn", hasty: true},
 }
 
 // writesOnly hides reads.

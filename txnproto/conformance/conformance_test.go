@@ -9,6 +9,7 @@ import (
 	"interleave/txnproto/broken"
 	"interleave/txnproto/history"
 
+	_ "interleave/txnproto/deterministic"
 	_ "interleave/txnproto/locking"
 	_ "interleave/txnproto/optimistic"
 	_ "interleave/txnproto/snapshot"
