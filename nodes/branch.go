@@ -158,7 +158,7 @@ func (h *Host) hold(m *txnproto.Msg) bool {
 	}
 	for at := h.preparedOf[c]; at != 0; {
 		b := h.branches[at-1]
-		if b.info.ID < m.Tx.ID && b.meets(&m.Op) {
+		if b.info.ID < m.Tx.ID && (h.c.coordinatorLog || b.meets(&m.Op)) {
 			b.held = append(b.held, held{m, h.Now()})
 			return true
 		}

@@ -59,18 +59,22 @@ type Config struct {
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
 // and ReplicationHost for the replication.
 type Cluster struct {
-	cfg      Config
-	loop     *event.Loop
-	pool     txnproto.Pool
-	nodes    []*Node
-	hosts    []*Host // by shard; nil: no leader
-	repl     Replication
-	machines [][]*machine       // by shard, by node; nil: no replica there
-	tables   []*rows            // by shard, under OneTable
-	recorded []uint64           // by shard: the highest index whose installs are recorded
-	exposed  []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
-	lost     []lostWrites       // exposed and seen, and lost with a leader
-	clients  *txnproto.Clients
+	cfg   Config
+	loop  *event.Loop
+	pool  txnproto.Pool
+	nodes []*Node
+	hosts []*Host // by shard; nil: no leader
+	// coordinatorLog: see txnproto.Protocol.CoordinatorLog. recovering are, by shard, the
+	// leaders that do not serve yet because of it.
+	coordinatorLog bool
+	recovering     []*recovery
+	repl           Replication
+	machines       [][]*machine       // by shard, by node; nil: no replica there
+	tables         []*rows            // by shard, under OneTable
+	recorded       []uint64           // by shard: the highest index whose installs are recorded
+	exposed        []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
+	lost           []lostWrites       // exposed and seen, and lost with a leader
+	clients        *txnproto.Clients
 
 	hAtNode, hServed, hAtClient, hPeerLost event.HandlerID
 
@@ -112,6 +116,8 @@ func NewCluster(cfg Config) *Cluster {
 		})
 	}
 	c.hosts = make([]*Host, cfg.Shards)
+	c.recovering = make([]*recovery, cfg.Shards)
+	c.coordinatorLog = cfg.Protocol.CoordinatorLog != nil && cfg.Protocol.CoordinatorLog(cfg.Params)
 	c.machines = make([][]*machine, cfg.Shards)
 	c.tables = make([]*rows, cfg.Shards)
 	c.recorded = make([]uint64, cfg.Shards)
@@ -314,6 +320,8 @@ func (c *Cluster) bytes(m *txnproto.Msg) int {
 		return headerBytes + 8 + value
 	case txnproto.MsgCommit, txnproto.MsgStatus:
 		return headerBytes + 8*len(m.Branches)
+	case txnproto.MsgVote, txnproto.MsgPending:
+		return headerBytes + len(m.Puts)*(opBytes+value)
 	case txnproto.MsgControl:
 		if m.Control.Batch != nil {
 			return headerBytes + m.Control.Batch.Bytes()
@@ -378,7 +386,7 @@ func (c *Cluster) newEntry(k EntryKind) *Entry {
 	}
 	e := c.entries[n-1]
 	c.entries = c.entries[:n-1]
-	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0], Batch: e.Batch}
+	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0], Batch: e.Batch, Remote: e.Remote[:0], Remotes: e.Remotes[:0]}
 	e.Batch.Reset()
 	return e
 }
@@ -414,7 +422,16 @@ func (c *Cluster) Applied(a Applied) {
 	if a.Index > c.recorded[a.Shard] {
 		c.recorded[a.Shard] = a.Index
 		e := a.Entry
-		installs := e.Kind == EntryCommit || e.Kind == EntryFinish && e.Outcome == txnproto.Committed
+		installs := false
+		switch e.Kind {
+		case EntryCommit, EntryCommitAll, EntryInstall:
+			installs = true
+		case EntryFinish:
+			installs = e.Outcome == txnproto.Committed
+		case EntryNoop, EntryPrepare, EntryBatch:
+		default:
+			panic("nodes: unknown entry kind")
+		}
 		if installs && len(e.Puts) > 0 && c.cfg.Installs != nil {
 			c.cfg.Installs.Installed(a.Shard, a.Index, e.Txn, e.Puts)
 		}
@@ -429,9 +446,18 @@ func (c *Cluster) Applied(a Applied) {
 
 // Lead implements ReplicationHost.
 func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
-	if c.hosts[s] != nil {
+	if c.hosts[s] != nil || c.recovering[s] != nil {
 		panic(fmt.Sprintf("nodes: at %v: %v leads %v while another does", c.loop.Now(), n, s))
 	}
+	if c.coordinatorLog && c.cfg.Shards > 1 {
+		c.startRecovery(s, n, term)
+		return
+	}
+	c.lead(s, n, term, nil)
+}
+
+// lead begins a leadership; rec, when not nil, knows what other shards know of it.
+func (c *Cluster) lead(s txnproto.ShardID, n txnproto.NodeID, term uint64, rec *recovery) {
 	h := &Host{c: c, node: c.nodes[n], shard: s, term: term, machine: c.machines[s][n]}
 	h.rand = c.cfg.Seed.Stream(fmt.Sprintf("controller/s%d/%d", s+1, term))
 	h.hTimer = c.loop.Handle(fmt.Sprintf("controller.timer/s%d/%d", s+1, term), h.timer)
@@ -440,7 +466,7 @@ func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
 		h.exposer = h.ctl.(txnproto.Exposer)
 	}
 	c.hosts[s] = h
-	h.takeOver()
+	h.takeOver(rec)
 	for _, o := range c.hosts {
 		if o == nil || o == h {
 			continue
@@ -456,6 +482,10 @@ func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
 
 // Lost implements ReplicationHost.
 func (c *Cluster) Lost(s txnproto.ShardID, n txnproto.NodeID) {
+	if r := c.recovering[s]; r != nil && r.node.id == n {
+		c.recovering[s] = nil
+		return
+	}
 	h := c.hosts[s]
 	if h == nil || h.node.id != n {
 		return

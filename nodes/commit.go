@@ -32,8 +32,9 @@ type coord struct {
 	key      uint64
 	own      *branch
 	branches []txnproto.Branch
-	voted    []vote // by index in branches
-	waiting  int    // votes outstanding
+	voted    []vote           // by index in branches
+	puts     [][]txnproto.Put // likewise: the participants' writes, where the coordinator logs them
+	waiting  int              // votes outstanding
 	unacked  int
 	readOnly bool  // the transaction wrote nowhere
 	wrote    int32 // rows written, over all participants
@@ -59,7 +60,7 @@ func (h *Host) newCoord() *coord {
 	if n := len(h.freeCoords); n > 0 {
 		co := h.coords[h.freeCoords[n-1]]
 		h.freeCoords = h.freeCoords[:n-1]
-		*co = coord{index: co.index, branches: co.branches[:0], voted: co.voted[:0]}
+		*co = coord{index: co.index, branches: co.branches[:0], voted: co.voted[:0], puts: co.puts[:0]}
 		return co
 	}
 	co := &coord{index: int32(len(h.coords))}
@@ -196,6 +197,10 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 		return
 	}
 	h.setPrepared(b)
+	if h.c.coordinatorLog && !h.needsNoLog(b) {
+		h.vote(b, txnproto.Committed, false, txnproto.NoReason)
+		return
+	}
 	if h.needsNoLog(b) {
 		h.vote(b, txnproto.Committed, true, txnproto.NoReason)
 		if h.c.cfg.Protocol.DropReadOnly {
@@ -231,6 +236,9 @@ func (h *Host) vote(b *branch, o txnproto.Outcome, readOnly bool, reason txnprot
 	m.Shard, m.From = b.coordinator, h.shard
 	m.Outcome, m.ReadOnly, m.Reason = o, readOnly, reason
 	m.Wrote, m.Vote = int32(len(b.tx.Puts)), b.tx.Vote
+	if h.c.coordinatorLog && o == txnproto.Committed {
+		m.Puts = append(m.Puts[:0], b.tx.Puts...)
+	}
 	m.Key = rng.Hash(b.key, uint64(txnproto.MsgVote)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
@@ -286,6 +294,9 @@ func (h *Host) voteMsg(m *txnproto.Msg) {
 	}
 	reason := m.Reason
 	co.wrote += m.Wrote
+	if h.c.coordinatorLog {
+		co.setPuts(i, m.Puts)
+	}
 	merge := v != voteNo && co.voted[i] == voteNone
 	vote := m.Vote
 	h.c.pool.Free(m)
@@ -355,6 +366,10 @@ func (h *Host) decideCommit(co *coord) {
 	for i := 1; i < len(co.branches); i++ {
 		if co.voted[i] == voteYes {
 			e.Participants = append(e.Participants, co.branches[i].Shard)
+			if h.c.coordinatorLog {
+				e.Kind = EntryCommitAll
+				e.Remote, e.Remotes = append(e.Remote, co.puts[i]...), append(e.Remotes, int32(len(co.puts[i])))
+			}
 		}
 	}
 	e.Tag = uint64(co.index)
@@ -432,7 +447,7 @@ func (h *Host) sendDecide(co *coord, i int, o txnproto.Outcome) {
 // decide takes the coordinator's decision.
 func (h *Host) decide(m *txnproto.Msg) {
 	b := h.find(m.Tx.ID, m.Slot)
-	if b == nil && m.Slot >= 0 && h.machine.prepared[m.Tx.ID] != nil {
+	if b == nil && m.Slot >= 0 && (h.machine.prepared[m.Tx.ID] != nil || h.c.coordinatorLog) {
 		b = h.find(m.Tx.ID, -1) // recovered: it has another slot since
 	}
 	if b == nil {
@@ -480,8 +495,15 @@ func (h *Host) finishPrepared(b *branch, o txnproto.Outcome) {
 	if b.finishing {
 		return // told twice
 	}
+	if h.c.coordinatorLog && o == txnproto.Aborted {
+		h.endBranch(b, o) // the log has nothing of it
+		return
+	}
 	b.finishing = true
 	e := h.entry(EntryFinish, &b.info)
+	if h.c.coordinatorLog {
+		e.Kind, e.Puts = EntryInstall, append(e.Puts, b.tx.Puts...)
+	}
 	e.Outcome = o
 	e.Tag = uint64(b.tx.Slot)
 	h.propose(e)
@@ -546,7 +568,7 @@ func (h *Host) applied(a *Applied) {
 	switch e.Kind {
 	case EntryNoop:
 		return
-	case EntryCommit:
+	case EntryCommit, EntryCommitAll:
 		if co := h.coordOf(e.Txn, int32(e.Tag)); co != nil && co.state == coordLogging {
 			h.logged(co, a)
 		}
@@ -557,7 +579,7 @@ func (h *Host) applied(a *Applied) {
 				h.vote(b, txnproto.Committed, false, txnproto.NoReason)
 			}
 		}
-	case EntryFinish:
+	case EntryFinish, EntryInstall:
 		h.finished(a)
 	case EntryBatch:
 		h.batchLogged(a)

@@ -14,11 +14,13 @@ type EntryKind uint8
 
 // The kinds.
 const (
-	EntryNoop    EntryKind = iota // nothing; carries a leader's term or the commit index
-	EntryCommit                   // the decision to commit, with this shard's own writes
-	EntryPrepare                  // a participant is ready: its writes, not yet visible
-	EntryFinish                   // a participant's prepared branch ends as Outcome says
-	EntryBatch                    // a sequencer's batch; the rows know nothing of it
+	EntryNoop      EntryKind = iota // nothing; carries a leader's term or the commit index
+	EntryCommit                     // the decision to commit, with this shard's own writes
+	EntryPrepare                    // a participant is ready: its writes, not yet visible
+	EntryFinish                     // a participant's prepared branch ends as Outcome says
+	EntryBatch                      // a sequencer's batch; the rows know nothing of it
+	EntryCommitAll                  // an EntryCommit with the participants' writes too
+	EntryInstall                    // a participant's writes of an EntryCommitAll
 )
 
 // Entry is one entry of a shard's log.
@@ -50,6 +52,10 @@ type Entry struct {
 	// Batch is what an EntryBatch records: transactions, the locks they will want, and
 	// their places.
 	Batch txnproto.Batch
+	// Remote are the participants' writes (EntryCommitAll), those of the first first, and
+	// Remotes how many each has.
+	Remote  []txnproto.Put
+	Remotes []int32
 
 	// Tag is the proposer's own mark, meaningful at the node and term that proposed it.
 	Tag uint64
@@ -80,6 +86,9 @@ func (e *Entry) Size(valueBytes int) int {
 	n := 82 + 4*len(e.Participants) + 8*len(e.Forget) + len(e.Puts)*(e.perPut()+valueBytes)
 	if e.Kind == EntryBatch {
 		n += batchHead + e.Batch.Bytes()
+	}
+	if e.Kind == EntryCommitAll {
+		n += 4*len(e.Remotes) + len(e.Remote)*(putBytes+valueBytes)
 	}
 	return n
 }
@@ -121,6 +130,9 @@ func (e *Entry) AppendTo(b []byte) []byte {
 	if e.Kind == EntryBatch {
 		b = appendBatch(b, &e.Batch)
 	}
+	if e.Kind == EntryCommitAll {
+		b = appendRemote(b, e)
+	}
 	return b
 }
 
@@ -154,10 +166,11 @@ func (e *Entry) Decode(b []byte) error {
 		Tag:         r.u64(),
 	}
 	np, nw, nf := r.u32(), r.u32(), r.u32()
-	if lists := uint64(np)*4 + uint64(nw)*uint64(e.perPut()) + uint64(nf)*8; e.Kind != EntryBatch && lists != uint64(len(r.b)) || lists > uint64(len(r.b)) {
+	last := e.Kind == EntryBatch || e.Kind == EntryCommitAll // more follows the lists
+	if lists := uint64(np)*4 + uint64(nw)*uint64(e.perPut()) + uint64(nf)*8; lists > uint64(len(r.b)) || !last && lists < uint64(len(r.b)) {
 		r.bad = true
 	}
-	if r.bad || e.Kind > EntryBatch || e.Outcome > txnproto.Aborted {
+	if r.bad || e.Kind > EntryInstall || e.Outcome > txnproto.Aborted {
 		return fmt.Errorf("nodes: log entry of %d bytes is malformed", len(b))
 	}
 	if np > 0 {
@@ -180,6 +193,9 @@ func (e *Entry) Decode(b []byte) error {
 		for i := range e.Forget {
 			e.Forget[i] = txnproto.TxnID(r.u64())
 		}
+	}
+	if e.Kind == EntryCommitAll && !r.remote(e) {
+		return fmt.Errorf("nodes: log entry of %d bytes has malformed writes of participants", len(b))
 	}
 	if e.Kind == EntryBatch && !r.batch(&e.Batch) {
 		return fmt.Errorf("nodes: log entry of %d bytes has a malformed batch", len(b))

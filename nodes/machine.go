@@ -22,6 +22,9 @@ type prepared struct {
 type decision struct {
 	info         txnproto.Info
 	participants []txnproto.ShardID
+	// Of an EntryCommitAll: see Entry.
+	remote  []txnproto.Put
+	remotes []int32
 }
 
 // lastCommit is a client's newest committed request that wrote here: what a
@@ -41,7 +44,10 @@ type machine struct {
 	prepared map[txnproto.TxnID]*prepared
 	decided  map[txnproto.TxnID]*decision
 	last     []lastCommit // by client
-	index    uint64       // applied up to
+	// carried is, by client, the newest commit whose writes an EntryInstall has brought. A
+	// client's commits come to a shard in order: see Host.hold.
+	carried []txnproto.TxnID
+	index   uint64 // applied up to
 
 	freePrepared []*prepared
 	freeDecided  []*decision
@@ -70,13 +76,14 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	}
 	switch e.Kind {
 	case EntryNoop, EntryBatch:
-	case EntryCommit:
+	case EntryCommit, EntryCommitAll:
 		m.install(e.Puts, e)
 		m.setLast(e.Client, lastCommit{e.Request, e.Txn})
 		if len(e.Participants) > 0 {
 			d := m.newDecision()
 			d.info = e.info()
 			d.participants = append(d.participants[:0], e.Participants...)
+			d.remote, d.remotes = append(d.remote[:0], e.Remote...), append(d.remotes[:0], e.Remotes...)
 			m.decided[e.Txn] = d
 		}
 	case EntryPrepare:
@@ -86,6 +93,8 @@ func (m *machine) Apply(index uint64, e *Entry) {
 		m.prepared[e.Txn] = p
 	case EntryFinish:
 		m.finish(e)
+	case EntryInstall:
+		m.carry(e)
 	default:
 		panic("nodes: unknown entry kind")
 	}
@@ -94,7 +103,7 @@ func (m *machine) Apply(index uint64, e *Entry) {
 // prefetch prepares for Apply of e, which comes soon: see Store.prefetch.
 func (m *machine) prefetch(e *Entry) {
 	switch e.Kind {
-	case EntryCommit:
+	case EntryCommit, EntryCommitAll, EntryInstall:
 		m.store.prefetchPuts(e.Puts)
 	case EntryFinish:
 		if p := m.prepared[e.Txn]; p != nil && e.Outcome == txnproto.Committed {
@@ -221,12 +230,20 @@ func (e *Entry) setInfo(i *txnproto.Info) {
 	e.Txn, e.Request, e.Client, e.Attempt, e.TS, e.FirstTS, e.CommitTS = i.ID, i.Request, i.Client, int32(i.Attempt), i.TS, i.FirstTS, i.CommitTS
 }
 
-const snapshotFormat = 1
+// The formats of a snapshot: the second has, at its end, what EntryInstalls brought.
+const (
+	snapshotFormat        = 1
+	snapshotFormatCarried = 2
+)
 
 // encode appends the state to b, with the rows when rows is set.
 func (m *machine) encode(b []byte, rows bool) []byte {
 	le := binary.LittleEndian
-	b = append(b, snapshotFormat)
+	format := byte(snapshotFormat)
+	if len(m.carried) > 0 {
+		format = snapshotFormatCarried
+	}
+	b = append(b, format)
 	if rows {
 		b = le.AppendUint64(b, m.index)
 		written := m.store.inKeyOrder()
@@ -249,6 +266,9 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 	b = le.AppendUint64(b, uint64(len(m.decided)))
 	for _, d := range m.decisions() {
 		e := Entry{Kind: EntryCommit, Participants: d.participants}
+		if len(d.remotes) > 0 {
+			e.Kind, e.Remote, e.Remotes = EntryCommitAll, d.remote, d.remotes
+		}
 		e.setInfo(&d.info)
 		b = appendSized(b, &e)
 	}
@@ -256,6 +276,12 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 	for _, l := range m.last {
 		b = le.AppendUint64(b, uint64(l.request))
 		b = le.AppendUint64(b, uint64(l.txn))
+	}
+	if format == snapshotFormatCarried {
+		b = le.AppendUint64(b, uint64(len(m.carried)))
+		for _, t := range m.carried {
+			b = le.AppendUint64(b, uint64(t))
+		}
 	}
 	return b
 }
@@ -281,8 +307,9 @@ func (m *machine) Restore(rd io.Reader) error {
 		return fmt.Errorf("nodes: reading a snapshot: %w", err)
 	}
 	r := reader{b: b}
-	if f := r.u8(); f != snapshotFormat {
-		return fmt.Errorf("nodes: snapshot of format %d, want %d", f, snapshotFormat)
+	format := r.u8()
+	if format != snapshotFormat && format != snapshotFormatCarried {
+		return fmt.Errorf("nodes: snapshot of format %d, want %d or %d", format, snapshotFormat, snapshotFormatCarried)
 	}
 	n := newMachine(NewStore(m.store.shard, m.store.place, m.store.base, m.store.versioning))
 	n.index = r.u64()
@@ -298,10 +325,15 @@ func (m *machine) Restore(rd io.Reader) error {
 	}
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		e := r.entry()
-		n.decided[e.Txn] = &decision{e.info(), e.Participants}
+		n.decided[e.Txn] = &decision{e.info(), e.Participants, e.Remote, e.Remotes}
 	}
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		n.last = append(n.last, lastCommit{txnproto.RequestID(r.u64()), txnproto.TxnID(r.u64())})
+	}
+	if format == snapshotFormatCarried {
+		for i := r.u64(); i > 0 && !r.bad; i-- {
+			n.carried = append(n.carried, txnproto.TxnID(r.u64()))
+		}
 	}
 	if r.bad || len(r.b) != 0 {
 		return errors.New("nodes: snapshot is cut short or too long")

@@ -45,8 +45,15 @@ func randomEntries(s *rng.Stream, n int) []Entry {
 			Txn: txnproto.TxnID(i + 1), Request: txnproto.RequestID(i + 1), Client: txnproto.ClientID(s.Uint64n(5)),
 			Attempt: int32(1 + s.Uint64n(3)), TS: txnproto.Timestamp(i + 1), FirstTS: txnproto.Timestamp(i),
 		}
-		switch s.Uint64n(6) {
+		switch s.Uint64n(8) {
 		case 0:
+		case 6:
+			e.Kind, e.Puts = EntryInstall, puts()
+		case 7:
+			e.Kind, e.Puts = EntryCommitAll, puts()
+			e.Participants, e.Remotes = append(e.Participants, 1, 2), append(e.Remotes, 2, 0)
+			e.Remote = append(e.Remote, txnproto.Put{Key: txnproto.Key(i), Value: 1}, txnproto.Put{Key: 7, Deleted: true})
+			decided = append(decided, e.Txn)
 		case 5:
 			e.Kind = EntryBatch
 			for n := range s.Uint64n(3) {
@@ -220,7 +227,7 @@ func drawClaim(t *rapid.T) txnproto.Claim {
 func TestEntryRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Entry{
-			Kind: EntryKind(rapid.IntRange(0, int(EntryBatch)).Draw(t, "kind")), Outcome: txnproto.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
+			Kind: EntryKind(rapid.IntRange(0, int(EntryInstall)).Draw(t, "kind")), Outcome: txnproto.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")),
 			Attempt: rapid.Int32().Draw(t, "attempt"), Client: txnproto.ClientID(rapid.Int32().Draw(t, "client")),
 			Request: txnproto.RequestID(rapid.Uint64().Draw(t, "request")), Txn: txnproto.TxnID(rapid.Uint64().Draw(t, "txn")),
 			TS: txnproto.Timestamp(rapid.Uint64().Draw(t, "ts")), FirstTS: txnproto.Timestamp(rapid.Uint64().Draw(t, "first")),
@@ -239,6 +246,15 @@ func TestEntryRoundTrip(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "forget") {
 			e.Forget = append(e.Forget, txnproto.TxnID(rapid.Uint64().Draw(t, "f")))
+		}
+		if e.Kind == EntryCommitAll {
+			for range e.Participants {
+				n := rapid.IntRange(0, 2).Draw(t, "writes")
+				e.Remotes = append(e.Remotes, int32(n))
+				for range n {
+					e.Remote = append(e.Remote, txnproto.Put{Key: txnproto.Key(rapid.Uint64().Draw(t, "remote")), Value: 3})
+				}
+			}
 		}
 		if e.Kind == EntryBatch {
 			for range rapid.IntRange(0, 4).Draw(t, "transactions") {

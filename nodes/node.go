@@ -62,6 +62,9 @@ func (n *Node) served(m *txnproto.Msg) {
 	}
 	h := n.leads(m.Shard)
 	if h == nil {
+		if r := n.c.recovering[m.Shard]; r != nil && r.node == n && r.takes(m) {
+			return
+		}
 		n.notLeader(m)
 		return
 	}
@@ -88,6 +91,10 @@ func (n *Node) served(m *txnproto.Msg) {
 		h.acked(m)
 	case txnproto.MsgInquire:
 		h.answerInquiry(m)
+	case txnproto.MsgRecover:
+		h.tellPending(m)
+	case txnproto.MsgPending, txnproto.MsgRecovered:
+		n.c.pool.Free(m) // for an earlier leader
 	case txnproto.MsgControl:
 		h.control(m)
 		n.c.pool.Free(m)

@@ -94,7 +94,7 @@ const commandHead = 4
 
 func encodeCommand(e *Entry) []byte {
 	b := make([]byte, 0, commandHead+e.Size(0))
-	return e.AppendTo(binary.LittleEndian.AppendUint32(b, uint32(len(e.Puts))))
+	return e.AppendTo(binary.LittleEndian.AppendUint32(b, uint32(len(e.Puts)+len(e.Remote))))
 }
 
 func decodeCommand(b []byte, e *Entry) error { return e.Decode(b[commandHead:]) }

@@ -13,7 +13,7 @@ import (
 // that can ever be committed has been applied.
 
 // takeOver prepares a new host from its machine.
-func (h *Host) takeOver() {
+func (h *Host) takeOver(rec *recovery) {
 	for _, p := range h.machine.inDoubt() {
 		b := h.newBranch(&p.info)
 		h.setPrepared(b)
@@ -24,12 +24,20 @@ func (h *Host) takeOver() {
 			r.Recover(&b.tx)
 		}
 	}
+	if rec != nil {
+		h.recoverPending(rec)
+	}
 	for _, d := range h.machine.decisions() {
 		co := h.newCoord()
 		co.state, co.info, co.key = coordDecided, d.info, rng.Hash(uint64(d.info.ID), h.term)
 		co.branches = append(co.branches, txnproto.Branch{Shard: h.shard, Slot: -1})
 		co.voted = append(co.voted, voteDropped)
-		for _, s := range d.participants {
+		at := int32(0)
+		for i, s := range d.participants {
+			if len(d.remotes) > 0 {
+				co.setPuts(i+1, d.remote[at:at+d.remotes[i]])
+				at += d.remotes[i]
+			}
 			co.branches = append(co.branches, txnproto.Branch{Shard: s, Slot: -1})
 			co.voted = append(co.voted, voteYes)
 			co.unacked++

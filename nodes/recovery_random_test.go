@@ -12,12 +12,18 @@ import (
 // TestTransfersSurviveCrashes crashes and deposes leaders at random moments
 // during transfers over three shards. No commit may be lost, none done by half
 // or twice, everything must end, and the replicas must be equal.
-func TestTransfersSurviveCrashes(t *testing.T) {
+func TestTransfersSurviveCrashes(t *testing.T) { surviveCrashes(t, false) }
+
+// TestCoordinatorLogSurvivesCrashes: the same where participants log nothing before the
+// decision.
+func TestCoordinatorLogSurvivesCrashes(t *testing.T) { surviveCrashes(t, true) }
+
+func surviveCrashes(t *testing.T, coordinatorLog bool) {
 	var reasons [txnproto.NumReasons]int
 	audits := 0
 	for seed := range uint64(crashSeeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := runCrashes(t, seed)
+			w := runCrashes(t, seed, coordinatorLog)
 			audits += w.seen.audits
 			for i, n := range w.seen.reasons {
 				reasons[i] += n
@@ -35,8 +41,11 @@ func TestTransfersSurviveCrashes(t *testing.T) {
 	}
 }
 
-func runCrashes(t *testing.T, seed uint64) *world {
+func runCrashes(t *testing.T, seed uint64, coordinatorLog bool) *world {
 	p := guard(&txnproto.Protocol{Name: "test-2pl", New: newTestLocks, DropReadOnly: seed%2 == 0}, t.Errorf)
+	if coordinatorLog {
+		p.DropReadOnly, p.CoordinatorLog = true, func(txnproto.Params) bool { return true }
+	}
 	s := setup{seed: seed, scripted: true, protocol: p}
 	if seed%4 == 3 {
 		s.accounts, s.audits, s.clients.Clients = 15, 8, 6

@@ -19,11 +19,11 @@ import (
 // of the controllers, entries that reached a log, writes installed, and what
 // clients heard.
 //
-//	world [shards=n] [drop-readonly] [cpu=d] [elect=d] [attempts=n]
+//	world [shards=n] [drop-readonly] [coordinator-log] [cpu=d] [elect=d] [attempts=n]
 //	client                       a client with one transaction: steps separated by ;
 //	start                        set the clients going
 //	rule call=access|prepare shard=s1 verdict=grant|wait|abort:<reason> [always]
-//	hold shard=s1 kind=commit|prepare|finish      keep such entries from the log
+//	hold shard=s1 kind=commit|prepare|finish|commit-all|install    keep such entries from the log
 //	release                      let them go
 //	survive / vanish             entries under way when a leader falls: kept, lost
 //	resolve shard=s1 txn=1 verdict=…
@@ -129,6 +129,10 @@ func (s *scenario) world(a args) {
 		seed: 1, shards: a.num("shards", 2), scripted: true, latency: time.Millisecond, noCPU: true, accounts: 12,
 		protocol: &txnproto.Protocol{Name: "scripted", DropReadOnly: a.has("drop-readonly"), New: s.controller},
 	}
+	if a.has("coordinator-log") {
+		s.setup.protocol.DropReadOnly = true
+		s.setup.protocol.CoordinatorLog = func(txnproto.Params) bool { return true }
+	}
 	if a.has("elect") {
 		s.elect = a.dur("elect")
 	}
@@ -169,7 +173,7 @@ func (s *scenario) start() {
 	s.w.clients.Start()
 }
 
-var entryNames = map[EntryKind]string{EntryNoop: "no-op", EntryCommit: "commit", EntryPrepare: "prepare", EntryFinish: "finish"}
+var entryNames = map[EntryKind]string{EntryNoop: "no-op", EntryCommit: "commit", EntryPrepare: "prepare", EntryFinish: "finish", EntryBatch: "batch", EntryCommitAll: "commit-all", EntryInstall: "install"}
 
 func (s *scenario) txn(h *Host, a args) *txnproto.Txn {
 	b := h.find(txnproto.TxnID(a.num("txn", 0)), -1)

@@ -29,6 +29,9 @@ const (
 	MsgElection                   // replication: votes
 	MsgSnapshot                   // replication: state transfer
 	MsgRelease                    // client → leader: the attempt is past its lock point
+	MsgRecover                    // new leader → other shards: which commits am I in?
+	MsgPending                    // other shard → new leader: one of them
+	MsgRecovered                  // other shard → new leader: how many they are
 	NumMsgKinds
 )
 
@@ -36,7 +39,7 @@ const (
 var MsgKindNames = [NumMsgKinds]string{
 	"op", "reply", "commit", "outcome", "abort", "status", "killed", "prepare", "vote",
 	"decide", "ack", "inquire", "control", "append", "append-reply", "election", "snapshot",
-	"release",
+	"release", "recover", "pending", "recovered",
 }
 
 // String returns the kind's name in reports.
@@ -97,6 +100,8 @@ type Msg struct {
 	LockPoint bool
 	Ahead     []Op
 	Branches  []Branch
+	Puts      []Put  // of a vote or a pending commit, where the coordinator's log has all writes
+	Term      uint64 // of the leader that recovers: recover, pending, recovered
 	Control   Message
 	Batch     *Batch // of a control message that has one; of Sequence: the attempt and its claims; kept for reuse
 	Parts     Parts  // latency spent at the node
@@ -131,9 +136,11 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	index, branches, rows, txns, ahead, batch := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0], m.Batch
+	index, branches, rows, txns, ahead := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0]
+	batch, puts := m.Batch, m.Puts[:0]
 	*m = Msg{} // in place: a literal with these fields would be built elsewhere and copied
-	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead, m.Batch = index, branches, rows, txns, ahead, batch
+	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead = index, branches, rows, txns, ahead
+	m.Batch, m.Puts = batch, puts
 	if batch != nil {
 		batch.Reset()
 	}

@@ -218,6 +218,12 @@ type Protocol struct {
 	// this kind has a parameter epoch, a duration: how long a sequencer collects.
 	Sequenced bool
 
+	// CoordinatorLog, when it says yes, leaves the log entry of a participant's prepare
+	// out: votes carry the writes, and the coordinator's entry holds those of all shards.
+	// A new leader does not serve before every other shard has told it of the commits
+	// that it is in. It needs DropReadOnly: reads are not taken up again. nil: no.
+	CoordinatorLog func(p Params) bool
+
 	// TellReadOnly makes the session tell whether a program declares nothing but
 	// reads (Txn.ReadOnly). One that is no Declarer counts as an updater.
 	TellReadOnly bool
@@ -288,6 +294,9 @@ func Register(p *Protocol) {
 	}
 	if params, _ := NewParams(p.Name, p.Params, nil); p.Promised(params) != p.Promise {
 		panic("txnproto: " + p.Name + " promises " + p.Promised(params) + " with its default parameters, and " + p.Promise)
+	}
+	if p.CoordinatorLog != nil && !p.DropReadOnly {
+		panic("txnproto: " + p.Name + " leaves participants' log entries out and has to protect what was read")
 	}
 	if p.Sequenced {
 		if d, ok := (Params{defs: p.Params}).def("epoch"); !ok || d.Kind != ParamDuration {

@@ -19,7 +19,7 @@ type sequencer struct {
 	used      uint64 // the latest epoch that somebody has a transaction in
 	closed    uint64 // no epoch up to this one takes any more
 	sent      uint64 // every scheduler has been told of those up to this one
-	timing    bool // a timer is set for the end of an epoch
+	timing    bool   // a timer is set for the end of an epoch
 
 	sealed     []sealed // closed and not sent, oldest first
 	freeSealed []*txnproto.Batch
