@@ -40,7 +40,9 @@ func TestCalvinAlone(t *testing.T) {
 		t.Errorf("processor %v, want %v: the place, the operations, the commit", got, want)
 	}
 	// One more message to and fro than otherwise.
-	network := func(r *reports.Result) float64 { return float64(r.Breakdown[txnproto.PartNetwork]) / float64(r.Committed) }
+	network := func(r *reports.Result) float64 {
+		return float64(r.Breakdown[txnproto.PartNetwork]) / float64(r.Committed)
+	}
 	if got, want := network(r)/network(other), float64(1+4+1)/(4+1); math.Abs(got-want) > 0.02 {
 		t.Errorf("%v times the messages' time of 2pl, want %v", got, want)
 	}
@@ -89,11 +91,30 @@ func TestCalvinAbortsNobody(t *testing.T) {
 	}
 }
 
+// TestCalvinCommits: the coordinator's log alone takes fewer entries than two-phase
+// commit, and what it costs is not lost in the reckoning.
+func TestCalvinCommits(t *testing.T) {
+	entries := map[string]float64{}
+	for _, commit := range []string{"coordinator-log", "two-phase"} {
+		r := runOne(t, specOf(t, "protocol=calvin", "replication=quorum", "distribution=zipfian", "keys=1000", "ops=6", "read=0", "update=1", "requests=800", "param=calvin.commit="+commit)[0])
+		mustBeOK(t, r)
+		if r.AbortedAttempts != 0 {
+			t.Errorf("%s: aborts %v", commit, r.Aborts)
+		}
+		entries[commit] = float64(r.Resources.LogEntries) / float64(r.Committed)
+	}
+	// A commit at n shards takes n entries instead of 2n-1; six rows are on nearly all three.
+	if d := entries["two-phase"] - entries["coordinator-log"]; d < 1.5 || d > 2 {
+		t.Errorf("entries a commit: %v", entries)
+	}
+}
+
 // TestCalvinSurvivesCrashes of leaders that scan, insert and delete, on more machines
 // than shards have replicas.
 func TestCalvinSurvivesCrashes(t *testing.T) {
-	for i, plan := range []string{"n1@40ms+400ms,n2@900ms+500ms", "n1@31ms+1s,n4@32ms+2s", "n3@25ms+200ms,n5@33ms+300ms"} {
-		r := runOne(t, specOf(t, "protocol=calvin", "shards=5", "machines=5", "keys=60", "distribution=uniform", "ops=4", "clients=12", "requests=500", "warmup=10ms",
+	for i, plan := range []string{"n1@40ms+400ms,n2@900ms+500ms", "n1@31ms+1s,n4@32ms+2s", "n3@25ms+200ms,n5@33ms+300ms", "n2@27ms+300ms,n1@600ms+1s"} {
+		commit := []string{"coordinator-log", "two-phase"}[i%2]
+		r := runOne(t, specOf(t, "protocol=calvin", "param=calvin.commit="+commit, "shards=5", "machines=5", "keys=60", "distribution=uniform", "ops=4", "clients=12", "requests=500", "warmup=10ms",
 			"scan=0.2", "insert=0.2", "update=0.3", "workload-param=delete=0.1", "workload-param=scan-length-max=8", "crash="+plan, fmt.Sprint("seed=", i+1))[0])
 		mustBeOK(t, r)
 		for reason, n := range r.Aborts { // order: each by itself

@@ -17,7 +17,7 @@
 //	client ◄─ place ─────────── sequencer ─ batch ─► every scheduler, its part
 //	client ─ operations ─► schedulers                each runs when the transaction has
 //	                                                 all its locks there
-//	client ─ commit ─► coordinator                   two-phase commit
+//	client ─ commit ─► coordinator                   one entry with the writes of all shards
 //
 // Time is cut into epochs. A place is (epoch, sequencer, number in the batch). A
 // scheduler takes an epoch when every sequencer has said what it has in it, be it
@@ -34,16 +34,19 @@
 //
 //   - Commit. The paper needs no vote: who is sequenced commits, and a node that has
 //     failed runs its log again. Here the log of a sequencer tells which locks were asked
-//     for and not what was computed, so a node could not come to the result again.
-//     Commits at several shards are two-phase commits, with prepare entries in the
-//     log, and pay for them. Nobody votes no, but for a lost leader.
+//     for and not what was computed, so a node could not come to the result again. What
+//     was computed has to be in a log when the client hears of the commit: it is in
+//     one entry of the coordinator's, with the writes of all shards (coordinator log:
+//     Stamos, Cristian 1990, 1993). Participants are asked for their writes, a message to and
+//     fro, and log nothing before the decision. Nobody answers no, but for a lost leader.
+//     With commit=two-phase they log a prepare first, as under the other protocols.
 //   - A change of leader loses the shard's queue of locks, and the batches that it has not
 //     sent. Attempts that relied on them abort with leader-change and are sequenced
-//     again; those prepared keep the locks of their writes. New leaders take no part in
+//     again; those prepared keep the locks of their writes: see nodes/coordinatorlog.go. New leaders take no part in
 //     epochs before their own, and everybody else goes on without what they lost.
 //   - The paper's transactions finish without the client; here one that thinks in between
 //     keeps its locks meanwhile.
-//   - Batches hold what is claimed. The values written are in the log once, with the commit.
+//   - Batches hold what is claimed; the values written come into the log with the commit.
 //
 // Ranges: the paper's locks are on records. Its OLLP (optimistic lock location
 // prediction) finds the records of a transaction that depends on what is there by a
@@ -55,10 +58,10 @@
 //
 // In the paper, sequencers end their epochs every 10 ms, whatever there is. Here an epoch
 // nobody begins in costs nothing: who takes the first transaction of an epoch tells the
-// other sequencers, and these close it with him. A message more for each and epoch, and
+// other sequencers, and these close it too. A message more for each and epoch, and
 // the same order of events unless links are slower than log and epoch together.
 //
-// Waits clauses (NOWAIT, SKIP LOCKED) have no effect: locks are asked for before the
+// Wait clauses (NOWAIT, SKIP LOCKED) have no effect: locks are asked for before the
 // operation that has the clause.
 //
 // # Serializable, and strictly so
