@@ -148,7 +148,8 @@ func (t *Txn) Reset() {
 // wound or the client can abort it); Prepare once, when the client commits;
 // Finish once. After an Abort verdict, given or resolved, the host calls Finish
 // with Aborted. A branch recovered from the log by a new leader is born
-// prepared: see Recoverer.
+// prepared: see Recoverer. Under Protocol.Sequenced a branch may see nothing but Finish
+// with Aborted: its attempt has claims here, and has ended without coming.
 type Controller interface {
 	// Access asks to run op for tx. Granted and Abort are final. After Waiting,
 	// the controller calls Host.Resolve for tx exactly once, later, unless
