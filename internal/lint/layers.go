@@ -31,6 +31,7 @@ var places = []struct {
 }{
 	{"sim/event", layerBase},
 	{"sim/rng", layerBase},
+	{"sim/clock", layerDevice},
 	{"sim/netsim", layerDevice},
 	{"sim/station", layerDevice},
 	{"sim/vtime", layerDevice},
@@ -152,7 +153,7 @@ func (z zone) holds(dir string) bool {
 
 var (
 	// core is what the event loop calls: single-threaded state machines.
-	core = zone{"sim/event", "sim/rng", "sim/netsim", "sim/station", "sim/fault", "txnproto", "nodes", "workloads", "reports"}
+	core = zone{"sim/event", "sim/rng", "sim/clock", "sim/netsim", "sim/station", "sim/fault", "txnproto", "nodes", "workloads", "reports"}
 	// floatCore is where a floating-point result reaches the simulation.
 	floatCore = zone{"sim", "txnproto", "nodes", "workloads"}
 )
