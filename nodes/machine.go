@@ -251,7 +251,7 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 		for i := range written {
 			r := &written[i]
 			b = appendPut(b, &txnproto.Put{Key: r.key, Value: r.value, Deleted: r.deleted()})
-			b = le.AppendUint32(b, r.version)
+			b = m.store.appendVersion(b, r.version())
 		}
 		b = m.store.appendOld(b)
 	}
@@ -316,7 +316,7 @@ func (m *machine) Restore(rd io.Reader) error {
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		p := r.put()
 		n.store.Install(&p, 1)
-		n.store.find(p.Key).version = r.u32()
+		n.store.set(n.store.find(p.Key), oldVersion{p.Value, n.store.readVersion(&r), p.Deleted})
 	}
 	n.store.readOld(&r)
 	for i := r.u64(); i > 0 && !r.bad; i-- {

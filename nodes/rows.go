@@ -21,9 +21,10 @@ import (
 // sixty-four share a line: a lookup looks at one slot, or at none.
 type rows struct {
 	cells  []cell
-	tags   []uint8 // by slot; 0: free
-	stride int     // cells of a slot: one more than replicas
-	shift  uint8   // 64 - log2(slots)
+	older  []uint32 // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
+	tags   []uint8  // by slot; 0: free
+	stride int      // cells of a slot: one more than replicas
+	shift  uint8    // 64 - log2(slots)
 	mask   uint64
 	used   int // slots
 }
@@ -31,18 +32,17 @@ type rows struct {
 // cell is a row as one replica has it. The first cell of a slot holds the key, as
 // its value.
 type cell struct {
-	value   txnproto.Value
-	version uint32 // 0: not written since the start
-	chain   uint32 // index of the older versions + 1, 0: none; the top bit says deleted
+	value txnproto.Value
+	state uint64 // the version, and in the lowest bit whether it is a deletion; 0: not written since the start
 }
 
-const deletedBit = 1 << 31
-
-func (c *cell) deleted() bool { return c.chain&deletedBit != 0 }
+func (c *cell) empty() bool               { return c.state == 0 }
+func (c *cell) version() txnproto.Version { return txnproto.Version(c.state >> 1) }
+func (c *cell) deleted() bool             { return c.state&1 != 0 }
 
 // row returns c as the row of k.
 func (c *cell) row(k txnproto.Key) txnproto.Row {
-	return txnproto.Row{Key: k, Value: c.value, Version: txnproto.Version(c.version), Exists: !c.deleted()}
+	return txnproto.Row{Key: k, Value: c.value, Version: c.version(), Exists: !c.deleted()}
 }
 
 const rowsMinSlots = 64
@@ -58,6 +58,17 @@ func newRows(replicas int) *rows {
 func (t *rows) resize(slots int) {
 	t.cells, t.tags = memory.Make[cell](slots*t.stride), memory.Make[uint8](slots)
 	t.mask, t.shift = uint64(slots-1), uint8(64-bits.TrailingZeros(uint(slots)))
+	if t.older != nil {
+		t.older = make([]uint32, len(t.cells))
+	}
+}
+
+// olderAt is where the index of the older versions of the row in cell at stands.
+func (t *rows) olderAt(at int) *uint32 {
+	if t.older == nil {
+		t.older = make([]uint32, len(t.cells))
+	}
+	return &t.older[at]
 }
 
 // home returns the slot where a search for k starts, and k's tag. The hash is
@@ -114,6 +125,9 @@ func (t *rows) grow() {
 		at, _ := t.find(k)
 		t.take(at, k)
 		copy(t.cells[at:at+t.stride], old.cells[from:])
+		if old.older != nil {
+			copy(t.older[at:at+t.stride], old.older[from:])
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // hold each in its own, however far one is behind another.
 func TestOneTable(t *testing.T) {
 	const replicas, keys, steps = 3, 400, 20_000
-	for _, v := range []txnproto.Versioning{txnproto.VersionLatest, txnproto.VersionByCommit} {
+	for _, v := range []txnproto.Versioning{txnproto.VersionLatest, txnproto.VersionByCommit, txnproto.VersionByBegin} {
 		place, err := NewPlacement("hash", 1, keys/2)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestOneTable(t *testing.T) {
 				put := log[applied[r]]
 				applied[r]++
 				version := txnproto.Version(0)
-				if v == txnproto.VersionByCommit {
+				if v != txnproto.VersionLatest {
 					version = txnproto.Version(applied[r])
 				}
 				if a, b := shared[r].Install(&put, version), own[r].Install(&put, version); a != b {

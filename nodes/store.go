@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"fmt"
-	"math"
 	"sort"
 
 	"github.com/tidwall/btree"
@@ -13,15 +12,15 @@ import (
 // oldVersion is a version that a newer one has superseded.
 type oldVersion struct {
 	value   txnproto.Value
-	version uint32
+	version txnproto.Version
 	deleted bool
 }
 
 // superseded says that a version of key may go once nothing reads below by.
 type superseded struct {
 	key     txnproto.Key
-	version uint32
-	by      uint32
+	version txnproto.Version
+	by      txnproto.Version
 }
 
 // Store is one replica's committed rows of one shard: the newest version of
@@ -66,7 +65,7 @@ func newStoreIn(t *rows, replica int, shard txnproto.ShardID, place Placement, b
 // unwritten is what find returns of a row without a slot: it is not to be changed.
 var unwritten cell
 
-// find returns what the store holds of k: version 0 where it has not been written.
+// find returns what the store holds of k: empty where it has not been written.
 func (s *Store) find(k txnproto.Key) *cell {
 	at, ok := s.rows.find(k)
 	if !ok {
@@ -77,7 +76,7 @@ func (s *Store) find(k txnproto.Key) *cell {
 
 // Get returns the newest committed row of k.
 func (s *Store) Get(k txnproto.Key) txnproto.Row {
-	if r := s.find(k); r.version != 0 {
+	if r := s.find(k); !r.empty() {
 		return r.row(k)
 	}
 	return s.first(k)
@@ -94,7 +93,7 @@ func (s *Store) Present(k txnproto.Key) bool {
 	case s.beyond.Len() == 0 && s.sparse == nil:
 		return false
 	default:
-		return s.find(k).version != 0
+		return !s.find(k).empty()
 	}
 }
 
@@ -114,19 +113,21 @@ func (s *Store) hasFirst(k txnproto.Key) bool {
 // At returns the newest row of k whose version is not above v; 0 stands for the
 // newest of all.
 func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
-	r := s.find(k)
-	switch {
-	case r.version == 0:
+	at, ok := s.rows.find(k)
+	if !ok {
 		return s.first(k)
-	case v == 0 || s.versioning == txnproto.VersionLatest || txnproto.Version(r.version) <= v:
+	}
+	r := &s.rows.cells[at+s.cell]
+	switch {
+	case r.empty():
+		return s.first(k)
+	case v == 0 || s.versioning == txnproto.VersionLatest || r.version() <= v:
 		return r.row(k)
 	}
-	if i := r.chain &^ deletedBit; i != 0 {
-		chain := s.chains[i-1]
-		for j := len(chain) - 1; j >= 0; j-- {
-			if o := &chain[j]; txnproto.Version(o.version) <= v {
-				return txnproto.Row{Key: k, Value: o.value, Version: txnproto.Version(o.version), Exists: !o.deleted}
-			}
+	chain := s.older(at + s.cell)
+	for j := len(chain) - 1; j >= 0; j-- {
+		if o := &chain[j]; o.version <= v {
+			return txnproto.Row{Key: k, Value: o.value, Version: o.version, Exists: !o.deleted}
 		}
 	}
 	return s.first(k)
@@ -135,30 +136,29 @@ func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 // Install makes p a committed version of its row and returns its number: v, or
 // the next one where v is 0 or the store keeps the newest only.
 func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
-	r := &s.rows.cells[s.rows.claim(p.Key)+s.cell]
-	if r.version == 0 {
+	at := s.rows.claim(p.Key) + s.cell
+	r := &s.rows.cells[at]
+	if r.empty() {
 		s.written++
 		if p.Key >= s.initial {
 			s.beyond.Insert(p.Key)
 		}
 	}
 	if s.versioning == txnproto.VersionLatest {
-		r.version++
-		r.value = p.Value
-		s.setDeleted(r, p.Deleted)
-		return txnproto.Version(r.version)
+		v = r.version() + 1
+		s.set(r, oldVersion{p.Value, v, p.Deleted})
+		return v
 	}
-	if v == 0 || v > math.MaxUint32 {
-		panic(fmt.Sprintf("nodes: key %d gets version %d, want 1 to %d", p.Key, v, uint32(math.MaxUint32)))
+	if most := s.mostVersion(); v == 0 || v > most {
+		panic(fmt.Sprintf("nodes: key %d gets version %d, want 1 to %d", p.Key, v, most))
 	}
 	if s.versioning == txnproto.VersionByExposure {
-		if uint32(v) > r.version { // else a later writer has committed first
-			r.version, r.value = uint32(v), p.Value
-			s.setDeleted(r, p.Deleted)
+		if v > r.version() { // else a later writer has committed first
+			s.set(r, oldVersion{p.Value, v, p.Deleted})
 		}
 		return v
 	}
-	s.installVersion(r, p, uint32(v))
+	s.installVersion(at, p, v)
 	return v
 }
 
@@ -173,40 +173,39 @@ func (s *Store) prefetchPuts(puts []txnproto.Put) {
 }
 
 // installVersion adds a version to a row that keeps its older ones.
-func (s *Store) installVersion(r *cell, p *txnproto.Put, v uint32) {
-	n := oldVersion{p.Value, v, p.Deleted}
-	if r.version == v {
+func (s *Store) installVersion(at int, p *txnproto.Put, v txnproto.Version) {
+	r, n := &s.rows.cells[at], oldVersion{p.Value, v, p.Deleted}
+	if r.version() == v {
 		panic(fmt.Sprintf("nodes: version %d of key %d is installed twice", v, p.Key))
 	}
-	if r.version != 0 && v < r.version {
-		s.insertOld(r, p.Key, n) // behind newer ones: its place is by its number
+	if v < r.version() {
+		s.insertOld(at, p.Key, n) // behind newer ones: its place is by its number
 		return
 	}
-	if r.version != 0 {
-		s.garbage = append(s.garbage, superseded{p.Key, r.version, v})
-		i := s.chainOf(r)
-		s.chains[i] = append(s.chains[i], oldVersion{r.value, r.version, r.deleted()})
+	if !r.empty() {
+		s.garbage = append(s.garbage, superseded{p.Key, r.version(), v})
+		i := s.chainOf(at)
+		s.chains[i] = append(s.chains[i], oldVersion{r.value, r.version(), r.deleted()})
 		s.count(1)
 	}
-	r.value, r.version = n.value, n.version
-	s.setDeleted(r, n.deleted)
+	s.set(r, n)
 }
 
-// setDeleted says whether r's newest version is a deletion.
-func (s *Store) setDeleted(r *cell, deleted bool) {
+// set makes n the newest version of r.
+func (s *Store) set(r *cell, n oldVersion) {
 	if r.deleted() {
 		s.tombstones--
 	}
-	r.chain &^= deletedBit
-	if deleted {
-		r.chain |= deletedBit
+	r.value, r.state = n.value, uint64(n.version)<<1
+	if n.deleted {
+		r.state |= 1
 		s.tombstones++
 	}
 }
 
 // insertOld puts a version between older ones.
-func (s *Store) insertOld(r *cell, k txnproto.Key, n oldVersion) {
-	i := s.chainOf(r)
+func (s *Store) insertOld(row int, k txnproto.Key, n oldVersion) {
+	i := s.chainOf(row)
 	chain := append(s.chains[i], oldVersion{})
 	at := len(chain) - 1
 	for at > 0 && chain[at-1].version > n.version {
@@ -215,7 +214,7 @@ func (s *Store) insertOld(r *cell, k txnproto.Key, n oldVersion) {
 	}
 	chain[at] = n
 	s.chains[i] = chain
-	by := r.version
+	by := s.rows.cells[row].version()
 	if at+1 < len(chain) {
 		by = chain[at+1].version
 	}
@@ -223,14 +222,14 @@ func (s *Store) insertOld(r *cell, k txnproto.Key, n oldVersion) {
 	s.count(1)
 }
 
-// chainOf returns the index of r's older versions.
-func (s *Store) chainOf(r *cell) uint32 {
-	if i := r.chain &^ deletedBit; i != 0 {
-		return i - 1
+// chainOf returns the index of the older versions of the row in cell at.
+func (s *Store) chainOf(at int) uint32 {
+	i := s.rows.olderAt(at)
+	if *i == 0 {
+		s.chains = append(s.chains, nil)
+		*i = uint32(len(s.chains))
 	}
-	s.chains = append(s.chains, nil)
-	r.chain |= uint32(len(s.chains))
-	return uint32(len(s.chains) - 1)
+	return *i - 1
 }
 
 func (s *Store) count(d int) {
@@ -244,12 +243,12 @@ func (s *Store) count(d int) {
 func (s *Store) Collect(watermark txnproto.Version) {
 	for s.garbageAt < len(s.garbage) {
 		g := s.garbage[s.garbageAt]
-		if txnproto.Version(g.by) > watermark {
+		if g.by > watermark {
 			break
 		}
 		s.garbageAt++
-		r := s.find(g.key)
-		i := r.chain&^deletedBit - 1
+		at, _ := s.rows.find(g.key)
+		i := s.chainOf(at + s.cell)
 		chain := s.chains[i]
 		for j := range chain {
 			if chain[j].version == g.version {
@@ -272,7 +271,7 @@ func (s *Store) NextKey(k txnproto.Key) (txnproto.Key, bool) {
 		if !ok || next >= s.initial {
 			break
 		}
-		if r := s.find(next); r.version == 0 && s.hasFirst(next) || r.version != 0 && !r.deleted() {
+		if r := s.find(next); r.empty() && s.hasFirst(next) || !r.empty() && !r.deleted() {
 			return next, true
 		}
 		k = next + 1
@@ -319,6 +318,7 @@ func (s *Store) Scan(lo, hi txnproto.Key, v txnproto.Version, rows []txnproto.Ro
 // writtenRow is a row that has been written since the start.
 type writtenRow struct {
 	key txnproto.Key
+	at  int // its cell
 	*cell
 }
 
@@ -326,8 +326,8 @@ type writtenRow struct {
 func (s *Store) inKeyOrder() []writtenRow {
 	out := make([]writtenRow, 0, s.written)
 	for at, k := range s.rows.all {
-		if c := &s.rows.cells[at+s.cell]; c.version != 0 {
-			out = append(out, writtenRow{k, c})
+		if c := &s.rows.cells[at+s.cell]; !c.empty() {
+			out = append(out, writtenRow{k, at + s.cell, c})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].key < out[j].key })
@@ -341,7 +341,7 @@ func (s *Store) appendDeleted(keys []txnproto.Key) []txnproto.Key {
 		return keys
 	}
 	for at, k := range s.rows.all {
-		if c := &s.rows.cells[at+s.cell]; c.version != 0 && c.deleted() && s.hasFirst(k) {
+		if c := &s.rows.cells[at+s.cell]; c.deleted() && s.hasFirst(k) {
 			keys = append(keys, k)
 		}
 	}
@@ -361,29 +361,27 @@ func (s *Store) differs(o *Store) (txnproto.Key, bool) {
 // table, a key of either.
 func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
 	for at, k := range o.rows.all {
-		theirs := &o.rows.cells[at+o.cell]
-		var mine *cell
+		theirs, mine, ok := &o.rows.cells[at+o.cell], at, true
 		switch {
 		case s.rows == o.rows:
-			mine = &s.rows.cells[at+s.cell]
-		case theirs.version == 0:
+		case theirs.empty():
 			continue
 		default:
-			mine = s.find(k)
+			mine, ok = s.rows.find(k)
 		}
-		same := mine.version == theirs.version && mine.value == theirs.value && mine.deleted() == theirs.deleted()
-		if !same || (mine.chain|theirs.chain)&^deletedBit != 0 && !sameChain(s.older(mine), o.older(theirs)) {
+		if !ok || s.rows.cells[mine+s.cell] != *theirs || !sameChain(s.older(mine+s.cell), o.older(at+o.cell)) {
 			return k, true
 		}
 	}
 	return 0, false
 }
 
-func (s *Store) older(r *cell) []oldVersion {
-	if i := r.chain &^ deletedBit; i != 0 {
-		return s.chains[i-1]
+// older returns the older versions of the row in cell at, oldest first.
+func (s *Store) older(at int) []oldVersion {
+	if s.rows.older == nil || s.rows.older[at] == 0 {
+		return nil
 	}
-	return nil
+	return s.chains[s.rows.older[at]-1]
 }
 
 func sameChain(a, b []oldVersion) bool {

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/binary"
+	"math"
 
 	"interleave/txnproto"
 )
@@ -12,16 +13,16 @@ func (s *Store) appendOld(b []byte) []byte {
 	live := s.garbage[s.garbageAt:]
 	b = le.AppendUint64(b, uint64(s.old))
 	for _, r := range s.inKeyOrder() {
-		for _, o := range s.older(r.cell) {
+		for _, o := range s.older(r.at) {
 			b = appendPut(b, &txnproto.Put{Key: r.key, Value: o.value, Deleted: o.deleted})
-			b = le.AppendUint32(b, o.version)
+			b = s.appendVersion(b, o.version)
 		}
 	}
 	b = le.AppendUint64(b, uint64(len(live)))
 	for _, g := range live {
 		b = le.AppendUint64(b, uint64(g.key))
-		b = le.AppendUint32(b, g.version)
-		b = le.AppendUint32(b, g.by)
+		b = s.appendVersion(b, g.version)
+		b = s.appendVersion(b, g.by)
 	}
 	return b
 }
@@ -30,16 +31,40 @@ func (s *Store) appendOld(b []byte) []byte {
 func (s *Store) readOld(r *reader) {
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		p := r.put()
-		newest := s.find(p.Key)
-		if newest.version == 0 {
+		row, ok := s.rows.find(p.Key)
+		if !ok {
 			r.bad = true
 			return
 		}
-		at := s.chainOf(newest)
-		s.chains[at] = append(s.chains[at], oldVersion{p.Value, r.u32(), p.Deleted})
+		at := s.chainOf(row + s.cell)
+		s.chains[at] = append(s.chains[at], oldVersion{p.Value, s.readVersion(r), p.Deleted})
 		s.count(1)
 	}
 	for i := r.u64(); i > 0 && !r.bad; i-- {
-		s.garbage = append(s.garbage, superseded{txnproto.Key(r.u64()), r.u32(), r.u32()})
+		s.garbage = append(s.garbage, superseded{txnproto.Key(r.u64()), s.readVersion(r), s.readVersion(r)})
 	}
+}
+
+// mostVersion is the largest number of a version. Timestamps of clocks are large, those
+// of a counter fit in four bytes.
+func (s *Store) mostVersion() txnproto.Version {
+	if s.versioning == txnproto.VersionByBegin {
+		return math.MaxInt64
+	}
+	return math.MaxUint32
+}
+
+// appendVersion appends a version as wide as mostVersion.
+func (s *Store) appendVersion(b []byte, v txnproto.Version) []byte {
+	if s.versioning == txnproto.VersionByBegin {
+		return binary.LittleEndian.AppendUint64(b, uint64(v))
+	}
+	return binary.LittleEndian.AppendUint32(b, uint32(v))
+}
+
+func (s *Store) readVersion(r *reader) txnproto.Version {
+	if s.versioning == txnproto.VersionByBegin {
+		return txnproto.Version(r.u64())
+	}
+	return txnproto.Version(r.u32())
 }
