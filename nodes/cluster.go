@@ -54,6 +54,7 @@ type Config struct {
 	// NewestTS is the newest timestamp drawn so far, NewTS draws one, and OldestTS
 	// is that of the oldest attempt that is running.
 	NewestTS, NewTS, OldestTS func() txnproto.Timestamp
+	Oracle                    *OracleConfig // nil: timestamps are had for nothing
 }
 
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
@@ -75,6 +76,7 @@ type Cluster struct {
 	exposed        []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
 	lost           []lostWrites       // exposed and seen, and lost with a leader
 	clients        *txnproto.Clients
+	oracle         *oracle // nil: none
 
 	hAtNode, hServed, hAtClient, hPeerLost event.HandlerID
 
@@ -114,6 +116,9 @@ func NewCluster(cfg Config) *Cluster {
 			c: c, id: txnproto.NodeID(i),
 			cpu: station.NewCPU(c.loop, cfg.CPUs), disk: station.NewDisk(c.loop, d),
 		})
+	}
+	if cfg.Oracle != nil {
+		c.oracle = newOracle(c, *cfg.Oracle)
 	}
 	c.hosts = make([]*Host, cfg.Shards)
 	c.recovering = make([]*recovery, cfg.Shards)
@@ -183,6 +188,9 @@ func (c *Cluster) ResetStats() {
 		n.cpu.ResetStats()
 		n.disk.ResetStats()
 		n.work = Work{}
+	}
+	if c.oracle != nil {
+		c.oracle.cpu.ResetStats()
 	}
 	for i := range c.control {
 		c.control[i] = txnproto.ControlStats{Extra: c.control[i].Extra}
@@ -458,7 +466,7 @@ func (c *Cluster) Lead(s txnproto.ShardID, n txnproto.NodeID, term uint64) {
 
 // lead begins a leadership; rec, when not nil, knows what other shards know of it.
 func (c *Cluster) lead(s txnproto.ShardID, n txnproto.NodeID, term uint64, rec *recovery) {
-	h := &Host{c: c, node: c.nodes[n], shard: s, term: term, machine: c.machines[s][n]}
+	h := &Host{c: c, node: c.nodes[n], shard: s, term: term, machine: c.machines[s][n], met: c.cfg.NewestTS()}
 	h.rand = c.cfg.Seed.Stream(fmt.Sprintf("controller/s%d/%d", s+1, term))
 	h.hTimer = c.loop.Handle(fmt.Sprintf("controller.timer/s%d/%d", s+1, term), h.timer)
 	h.ctl = c.cfg.Protocol.New(h, c.cfg.Params)

@@ -13,10 +13,11 @@ import (
 type coordState uint8
 
 const (
-	coordFree    coordState = iota
-	coordVoting             // asks the participants, itself included
-	coordLogging            // the decision to commit is on the way to the log
-	coordDecided            // committed; participants have yet to say that they carried it out
+	coordFree     coordState = iota
+	coordVoting              // asks the participants, itself included
+	coordStamping            // all have voted yes; its timestamp is on the way from the oracle
+	coordLogging             // the decision to commit is on the way to the log
+	coordDecided             // committed; participants have yet to say that they carried it out
 )
 
 // coord is one commit at its coordinator. With a single participant, itself,
@@ -123,7 +124,7 @@ func (h *Host) commit(m *txnproto.Msg) {
 	}
 	co.own = b
 	b.own, b.coordinator, b.coord = true, h.shard, co.index
-	b.tx.Alone = len(co.branches) == 1
+	b.tx.Alone = len(co.branches) == 1 && !h.asksOracle()
 	txn := co.info.ID
 	h.askPrepare(b)
 	h.settle()
@@ -347,7 +348,8 @@ func (h *Host) takeVote(co *coord, i int, v vote, reason txnproto.AbortReason) {
 	}
 }
 
-// decideCommit logs the decision, or, when nobody wrote, carries it out at once.
+// decideCommit logs the decision, once it has its timestamp, or, when nobody wrote,
+// carries it out at once.
 func (h *Host) decideCommit(co *coord) {
 	co.decided = h.Now()
 	co.parts[txnproto.PartCommit] = co.decided.Sub(co.ownDone)
@@ -356,11 +358,23 @@ func (h *Host) decideCommit(co *coord) {
 		h.carryOut(co)
 		return
 	}
-	co.state = coordLogging
-	if h.c.cfg.Protocol.Versioning == txnproto.VersionByCommit {
-		co.info.CommitTS = h.c.cfg.NewTS()
-		co.own.tx.CommitTS = co.info.CommitTS
+	switch {
+	case h.asksOracle():
+		h.askOracle(co)
+		return
+	case h.c.cfg.Protocol.Versioning == txnproto.VersionByCommit:
+		h.setCommitTS(co, h.c.cfg.NewTS())
 	}
+	h.logDecision(co)
+}
+
+func (h *Host) setCommitTS(co *coord, ts txnproto.Timestamp) {
+	co.info.CommitTS, co.own.tx.CommitTS = ts, ts
+}
+
+// logDecision logs the decision to commit.
+func (h *Host) logDecision(co *coord) {
+	co.state = coordLogging
 	e := h.entry(EntryCommit, &co.info)
 	e.Puts = append(e.Puts, co.own.tx.Puts...)
 	for i := 1; i < len(co.branches); i++ {

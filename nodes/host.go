@@ -22,6 +22,7 @@ type Host struct {
 	exposer txnproto.Exposer // ctl, where writes can be seen before they are committed; else nil
 	machine *machine
 	stopped bool
+	met     txnproto.Timestamp // the newest one of all that had an operation here
 
 	branches   []*branch
 	newestOf   []int32 // by client: the slot + 1 of its newest branch, which may have ended
@@ -267,6 +268,7 @@ func (h *Host) op(m *txnproto.Msg) {
 	b.cpu += m.Service
 	b.waitKey = m.Op.Key
 	b.tx.Save = int(m.Save)
+	h.met = max(h.met, m.Tx.TS)
 	if m.Op.Kind == txnproto.RollbackTo {
 		h.rollbackTo(b, int(m.Op.Value))
 		h.answer(b, m, txnproto.Granted)
@@ -310,7 +312,7 @@ func (h *Host) answer(b *branch, m *txnproto.Msg, v txnproto.Verdict) {
 
 // refuse replies to an operation that its attempt is aborted here.
 func (h *Host) refuse(m *txnproto.Msg, reason txnproto.AbortReason) {
-	m.Kind, m.Reason = txnproto.MsgReply, reason
+	m.Kind, m.Reason, m.Met = txnproto.MsgReply, reason, h.met
 	h.c.toClient(h.node.id, m)
 }
 

@@ -95,6 +95,8 @@ func (n *Node) served(m *txnproto.Msg) {
 		h.tellPending(m)
 	case txnproto.MsgPending, txnproto.MsgRecovered:
 		n.c.pool.Free(m) // for an earlier leader
+	case txnproto.MsgTimestampReply:
+		h.stamped(m)
 	case txnproto.MsgControl:
 		h.control(m)
 		n.c.pool.Free(m)

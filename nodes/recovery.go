@@ -184,7 +184,7 @@ func (h *Host) stop() {
 		return
 	}
 	for _, co := range h.coords {
-		if co.state == coordVoting || co.state == coordLogging {
+		if co.state == coordVoting || co.state == coordStamping || co.state == coordLogging {
 			h.tellClient(co, txnproto.Undecided, txnproto.NoReason)
 		}
 	}

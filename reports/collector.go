@@ -14,10 +14,17 @@ type Config struct {
 	OpenLoop           bool          // clients are not a closed population
 	Think              time.Duration // closed loop: mean pause between a client's requests
 	StarvationAttempts int           // a request with more attempts counts as starved
+	// Groups are clients that are reported apart, by how far their clocks are off, and
+	// GroupOf says by client which group it is in; both may be empty.
+	Groups  []ClockRange
+	GroupOf []uint8
 	// Trace, when set, is given a line for everything that enters the digest. The
 	// line is valid during the call.
 	Trace func(line []byte)
 }
+
+// ClockRange is by how much clocks are ahead of time: behind it below 0.
+type ClockRange struct{ From, To time.Duration }
 
 // Open is a request that has not ended when the run does.
 type Open struct {
@@ -44,6 +51,7 @@ type Collector struct {
 	cfg     Config
 	digest  digest
 	classes []classStats
+	groups  []classStats // by group of clients
 	clients []clientStats
 	keys    *hotKeys
 	batches batches
@@ -69,7 +77,7 @@ type clientStats struct {
 	waited  time.Duration // with a request open, since the last commit
 }
 
-// classStats counts what befell one class in the window.
+// classStats counts what befell one class, or one group of clients, in the window.
 type classStats struct {
 	endings  [txnproto.NumEndings]uint64
 	starved  uint64
@@ -100,6 +108,9 @@ func NewCollector(cfg Config) *Collector {
 	for i := range c.classes {
 		c.classes[i] = newClassStats()
 	}
+	for range cfg.Groups {
+		c.groups = append(c.groups, newClassStats())
+	}
 	c.clients = make([]clientStats, cfg.Clients)
 	c.batches.init(0)
 	return c
@@ -110,11 +121,10 @@ func NewCollector(cfg Config) *Collector {
 func (c *Collector) ResetWindow(now event.Time) {
 	c.start = now
 	for i := range c.classes {
-		s := &c.classes[i]
-		s.latency.reset()
-		s.last.reset()
-		s.attempts.reset()
-		*s = classStats{latency: s.latency, last: s.last, attempts: s.attempts}
+		c.classes[i].reset()
+	}
+	for i := range c.groups {
+		c.groups[i].reset()
 	}
 	for i := range c.clients {
 		c.clients[i].commits, c.clients[i].waited = 0, 0
@@ -130,13 +140,12 @@ func (c *Collector) ResetWindow(now event.Time) {
 
 // AttemptEnded implements txnproto.Observer.
 func (c *Collector) AttemptEnded(a *txnproto.AttemptRecord) {
-	s := &c.classes[a.Class]
-	s.finished++
-	s.ran += a.End.Sub(a.Begin)
-	s.ops += uint64(a.Ops)
+	c.classes[a.Class].attemptEnded(a)
+	if g := c.groupOf(a.Client); g != nil {
+		g.attemptEnded(a)
+	}
 	aborted := a.Outcome == txnproto.Aborted && a.Reason != txnproto.NoReason
 	if aborted {
-		s.aborts[a.Reason]++
 		c.barren[a.Reason]++
 		if a.KeyKnown {
 			c.keys.aborted(a.Key)
@@ -161,36 +170,68 @@ func (c *Collector) Barren() (n uint64, most txnproto.AbortReason) {
 func (c *Collector) RequestEnded(r *txnproto.RequestRecord) {
 	c.digest.request(r)
 	c.barren = [txnproto.NumReasons]uint64{}
-	s := &c.classes[r.Class]
-	s.endings[r.Ending]++
 	latency := r.End.Sub(r.Arrival)
 	if r.Parts.Sum() != latency {
 		c.partsWrong++
 	}
 	c.clientServed(r, latency)
-	starved := r.Attempts > c.cfg.StarvationAttempts
+	starved := r.Attempts > c.cfg.StarvationAttempts || r.Ending == txnproto.EndGivenUp
+	c.classes[r.Class].requestEnded(r, starved)
+	if g := c.groupOf(r.Client); g != nil {
+		g.requestEnded(r, starved)
+	}
+	if r.Ending == txnproto.EndCommitted {
+		c.batches.commit(r.End, latency)
+	}
+	if starved {
+		c.worst.offer(sufferer{
+			request: r.Request, client: r.Client, class: r.Class, attempts: r.Attempts,
+			age: latency, ended: r.Ending.String(), reason: r.Reason,
+		})
+	}
+}
+
+// groupOf returns the client's group, nil when it is in none.
+func (c *Collector) groupOf(client txnproto.ClientID) *classStats {
+	if client < 0 || int(client) >= len(c.cfg.GroupOf) {
+		return nil
+	}
+	return &c.groups[c.cfg.GroupOf[client]]
+}
+
+func (s *classStats) reset() {
+	s.latency.reset()
+	s.last.reset()
+	s.attempts.reset()
+	*s = classStats{latency: s.latency, last: s.last, attempts: s.attempts}
+}
+
+func (s *classStats) attemptEnded(a *txnproto.AttemptRecord) {
+	s.finished++
+	s.ran += a.End.Sub(a.Begin)
+	s.ops += uint64(a.Ops)
+	if a.Outcome == txnproto.Aborted && a.Reason != txnproto.NoReason {
+		s.aborts[a.Reason]++
+	}
+}
+
+func (s *classStats) requestEnded(r *txnproto.RequestRecord, starved bool) {
+	s.endings[r.Ending]++
+	if starved {
+		s.starved++
+	}
 	switch r.Ending {
 	case txnproto.EndCommitted:
-		s.latency.record(int64(latency))
+		s.latency.record(int64(r.End.Sub(r.Arrival)))
 		s.last.record(int64(r.End.Sub(r.LastTry)))
 		s.attempts.record(int64(r.Attempts))
 		s.goodOps += uint64(r.Ops)
 		for p, d := range r.Parts {
 			s.parts[p] += d
 		}
-		c.batches.commit(r.End, latency)
-	case txnproto.EndRolledBack:
-	case txnproto.EndGivenUp:
-		starved = true
+	case txnproto.EndRolledBack, txnproto.EndGivenUp:
 	default:
 		panic("reports: unknown ending")
-	}
-	if starved {
-		s.starved++
-		c.worst.offer(sufferer{
-			request: r.Request, client: r.Client, class: r.Class, attempts: r.Attempts,
-			age: latency, ended: r.Ending.String(), reason: r.Reason,
-		})
 	}
 }
 

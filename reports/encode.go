@@ -26,6 +26,7 @@ func WriteJSON(w io.Writer, results []*Result) error {
 var csvSettings = []string{
 	"protocol", "workload", "distribution", "theta", "keys", "ops", "clients", "rate", "mpl",
 	"shards", "replicas", "machines", "replication", "network", "retry", "seed",
+	"timestamps", "clock-skew", "clock-drift", "clock-catch-up", "oracle-service",
 }
 
 // csvColumns are the figures of a CSV row, under their names in JSON.

@@ -88,6 +88,11 @@ func (r *Result) whyStarved(k *Class) string {
 	case txnproto.TSOrder:
 		why = open + "; its timestamp is from its begin, so where a younger one has been before, it comes too late, " +
 			k.oftenAborted() + "; a retry has a new timestamp but as long a way."
+		if len(r.ClientGroups) > 0 {
+			slow, fast := &r.ClientGroups[0], &r.ClientGroups[len(r.ClientGroups)-1]
+			why += " Whose clock is behind begins late: of the attempts of the quarter of the clients with the slowest clocks " +
+				formatShare(slow.AbortRatio) + " are aborted, of those with the fastest " + formatShare(fast.AbortRatio) + "."
+		}
 	case txnproto.Deadlock:
 		why = "An attempt " + holds(k) + "was chosen as the victim of a deadlock " + k.oftenAborted() +
 			"; a policy that spares whom it has hit before (the protocol's victim parameter) bounds that."

@@ -49,6 +49,13 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 	for i := range c.classes {
 		r.Classes = append(r.Classes, c.classes[i].result(c.cfg.Classes[i]))
 	}
+	for i := range c.groups {
+		k := c.cfg.Groups[i]
+		r.ClientGroups = append(r.ClientGroups, ClientGroup{
+			AheadFromNS: int64(k.From), AheadToNS: int64(k.To),
+			Class: c.groups[i].result(formatOffset(k.From) + " to " + formatOffset(k.To)),
+		})
+	}
 	r.Laws = c.laws(r, &all)
 	return r
 }
@@ -109,6 +116,10 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 		age := now.Sub(o.Arrival)
 		s := &c.classes[o.Class]
 		s.open++
+		g := c.groupOf(o.Client)
+		if g != nil {
+			g.open++
+		}
 		r.OldestNS = max(r.OldestNS, int64(age))
 		c.longestOpen = max(c.longestOpen, age)
 		c.stillWaits(o, now)
@@ -116,6 +127,9 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 			continue
 		}
 		s.starved++
+		if g != nil {
+			g.starved++
+		}
 		c.worst.offer(sufferer{
 			request: o.Request, client: o.Client, class: o.Class, attempts: o.Attempts,
 			age: age, ended: "unfinished", reason: o.Reason,

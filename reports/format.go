@@ -35,6 +35,18 @@ func formatTime(ns int64) string {
 	}
 }
 
+// formatOffset writes by how much something is ahead, with its sign: behind is minus.
+func formatOffset(d time.Duration) string {
+	switch {
+	case d > 0:
+		return "+" + formatTime(int64(d))
+	case d < 0:
+		return "−" + formatTime(int64(-d))
+	default:
+		return "0"
+	}
+}
+
 // digits writes x with three significant digits, all of them before the point
 // when there are more.
 func digits(x float64) string {

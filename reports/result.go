@@ -71,6 +71,8 @@ type Result struct {
 	Fairness      Fairness  `json:"fairness"`
 	AgeRatio      float64   `json:"age_ratio"`
 	Classes       []Class   `json:"classes"`
+	// ClientGroups are quarters of the clients, by their clocks, the slowest first.
+	ClientGroups []ClientGroup `json:"client_groups,omitempty"`
 
 	Operations     uint64            `json:"operations"` // completed, or waited for until the attempt was aborted
 	LockWaits      uint64            `json:"lock_waits"`
@@ -188,7 +190,7 @@ type Fairness struct {
 	Classes *float64 `json:"classes"` // null where the workload has one class
 }
 
-// Class is what befell one transaction class.
+// Class is what befell one transaction class, or one group of clients.
 type Class struct {
 	Name         string            `json:"name"`
 	Committed    uint64            `json:"committed"`
@@ -205,6 +207,14 @@ type Class struct {
 	Latency      Latency           `json:"latency"`
 	AttemptMean  int64             `json:"attempt_mean_ns"` // how long a finished attempt ran, aborted or not
 	Breakdown    Breakdown         `json:"breakdown"`
+}
+
+// ClientGroup is what befell the clients whose clocks were, at the start, ahead of time
+// by no less and no more than these.
+type ClientGroup struct {
+	AheadFromNS int64 `json:"ahead_from_ns"`
+	AheadToNS   int64 `json:"ahead_to_ns"`
+	Class
 }
 
 // CycleLength counts the deadlocks of one length.

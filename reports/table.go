@@ -20,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	}
 	c := newComparison(results)
 	sections := []string{
-		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.leaders(), c.resources(), c.counters(), c.hottest(), c.starved(),
+		c.heading(), c.summary(), c.verdicts(), c.overSeeds(), c.endings(), c.breakdown(), c.aborts(), c.classes(), c.clientGroups(), c.leaders(), c.resources(), c.oracles(), c.counters(), c.hottest(), c.starved(),
 	}
 	var b strings.Builder
 	for _, s := range sections {
@@ -56,7 +56,7 @@ func newComparison(results []*Result) *comparison {
 		case "protocol", "distribution", "theta", "param":
 			continue
 		}
-		if !c.same(n) {
+		if !c.same(n) && !c.follows(n) {
 			c.vary = append(c.vary, n)
 		}
 	}
@@ -70,6 +70,21 @@ func (c *comparison) same(name string) bool {
 		}
 	}
 	return true
+}
+
+// follows reports whether runs differ in a setting only as some have no use for it.
+func (c *comparison) follows(name string) bool {
+	value := ""
+	for _, r := range c.results {
+		switch v := r.Setting(name); {
+		case v == "" || v == value:
+		case value == "":
+			value = v
+		default:
+			return false
+		}
+	}
+	return !c.same("timestamps") && (strings.HasPrefix(name, "clock-") || strings.HasPrefix(name, "oracle-"))
 }
 
 // settingNames returns the names in a spec in the order in which it has them.
@@ -136,6 +151,10 @@ func (c *comparison) heading() string {
 		add(get("shards"), " shards × ", get("replicas"), " replicas (", get("replication"), ") on ", get("machines"), " machines")
 	}
 	add("network ", get("network"))
+	if t := get("timestamps"); t != "counter" {
+		add("timestamps ", t)
+		add("clock skew ", get("clock-skew"))
+	}
 	add("seed ", get("seed"))
 	// Lines break between settings, not within one.
 	for i := range parts {
@@ -315,7 +334,7 @@ func (c *comparison) endings() string {
 
 // partHeads are the parts' names where room is short.
 var partHeads = [txnproto.NumParts]string{
-	"network", "cpu queue", "cpu", "lock wait", "disk", "replicas", "2pc", "backoff", "admission", "think", "lost",
+	"network", "cpu queue", "cpu", "lock wait", "disk", "replicas", "2pc", "backoff", "admission", "think", "lost", "oracle",
 }
 
 func (c *comparison) breakdown() string {
@@ -410,6 +429,23 @@ func (c *comparison) classes() string {
 	return "By transaction class\n" + g.render()
 }
 
+// clientGroups shows who suffers where clients are not equal.
+func (c *comparison) clientGroups() string {
+	if !slices.ContainsFunc(c.results, func(r *Result) bool { return len(r.ClientGroups) > 0 }) {
+		return ""
+	}
+	g := c.grid("clocks", "committed", "abort ratio", "p50", "p99", "most attempts", "starved")
+	g.left++
+	for _, r := range c.results {
+		for i := range r.ClientGroups {
+			k := &r.ClientGroups[i]
+			g.add(append(c.label(r), k.Name, formatCount(k.Committed), formatRatio(k.AbortRatio),
+				formatTime(k.Latency.P50NS), formatTime(k.Latency.P99NS), formatCount(uint64(k.Attempts.Max)), formatCount(k.Starved))...)
+		}
+	}
+	return "By client clock, a quarter of the clients a row (by how much theirs are ahead of time)\n" + g.render()
+}
+
 // leaders shows what came of faults, where leaders were lost.
 func (c *comparison) leaders() string {
 	if !slices.ContainsFunc(c.results, func(r *Result) bool { return r.Resources.Elections > 0 || r.Resources.LeaderlessNS > 0 }) {
@@ -442,6 +478,33 @@ func (c *comparison) resources() string {
 		g.add(cells...)
 	}
 	return "What limits, and what a commit costs (useful: for attempts that committed, by leaders; from messages on: per commit)\n" + g.render()
+}
+
+// OracleStation is the name of the timestamp oracle among the stations.
+const OracleStation = "oracle"
+
+// oracles shows how far timestamp oracles are used.
+func (c *comparison) oracles() string {
+	g := c.grid("busy", "queue", "longest queue", "requests", "per commit")
+	for _, r := range c.results {
+		for _, s := range r.Resources.Stations {
+			if s.Name != OracleStation {
+				continue
+			}
+			var asked uint64
+			for _, m := range r.Resources.Messages {
+				if m.Kind == txnproto.MsgTimestamp.String() {
+					asked = m.Count
+				}
+			}
+			g.add(append(c.label(r), formatShare(s.Utilisation), digits(s.QueueMean), formatCount(uint64(s.QueueMax)),
+				formatCount(asked), digits(ratio(asked, r.Committed)))...)
+		}
+	}
+	if len(g.rows) == 0 {
+		return ""
+	}
+	return "The timestamp oracle\n" + g.render()
 }
 
 func (c *comparison) hottest() string {

@@ -41,6 +41,7 @@ type run struct {
 	repl      nodes.Replication
 	clients   *txnproto.Clients
 	collector *reports.Collector
+	stamping  txnproto.Stamping
 	recorder  *recorder // nil: the history is not wanted
 
 	crashPlan []crash
@@ -100,13 +101,19 @@ func (r *run) assemble() error {
 	if s.Bandwidth != Unset {
 		netCfg.BytesPerSecond = s.Bandwidth
 	}
+	oracle := r.placeOracle(&netCfg)
 	if r.net, err = netsim.New(r.loop, s.Seed, netCfg); err != nil {
 		return err
 	}
-	r.collector = reports.NewCollector(reports.Config{
+	r.stamping = r.newStamping()
+	report := reports.Config{
 		Classes: r.workload.Classes(), Clients: s.Clients, OpenLoop: s.Rate > 0,
 		Think: s.Think.Mean(), StarvationAttempts: s.StarvationAttempts, Trace: r.tracer(),
-	})
+	}
+	if c := r.stamping.Clocks; c != nil && r.protocol.Draws != 0 {
+		report.Groups, report.GroupOf = clockGroups(c)
+	}
+	r.collector = reports.NewCollector(report)
 	if s.Check || r.opt.History != nil {
 		if r.recorder, err = r.newRecorder(); err != nil {
 			return err
@@ -123,7 +130,8 @@ func (r *run) assemble() error {
 		},
 		RPCTimeout: rpcTimeout,
 		Installs:   r, Waits: r.collector,
-		NewestTS: func() txnproto.Timestamp { return txnproto.Timestamp(r.clients.Txns()) },
+		Oracle:   oracle,
+		NewestTS: func() txnproto.Timestamp { return r.clients.NewestTS() },
 		NewTS:    func() txnproto.Timestamp { return r.clients.NewTS() },
 		OldestTS: func() txnproto.Timestamp { return r.clients.OldestTS() },
 	})
@@ -185,6 +193,7 @@ func (r *run) makeClients(info workloads.Info) {
 		Declares: r.protocol.Declares, Sequenced: r.protocol.Sequenced,
 		ReadOnly: r.protocol.TellReadOnly,
 		Foretell: r.protocol.Exposes(),
+		Stamping: r.stamping,
 	}
 	if s.Rate == 0 {
 		cfg.MaxOpen = 0

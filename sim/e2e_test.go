@@ -97,6 +97,7 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 		{"broken-2pl-basic-one-phase", []string{"keys=10"}},
 		{"broken-2pl-no-range-locks", []string{"keys=20", "ops=4", "scan=0.4", "insert=0.4", "update=0.1", "workload-param=scan-length-max=64"}},
 		{"broken-to-no-check", []string{"keys=10"}},
+		{"broken-to-repeats-timestamps", []string{"keys=10"}},
 		{"broken-occ-skips-read-set", []string{"keys=10"}},
 		{"broken-forward-skips-readers", []string{"keys=10"}},
 		{"broken-silo-skips-reads", []string{"keys=10"}},

@@ -58,6 +58,12 @@ func (r *run) resources() reports.Resources {
 			})
 		res.Fsyncs += disk.Syncs
 	}
+	if cpu := r.cluster.Oracle(); cpu != nil {
+		s := cpu.Stats()
+		res.Stations = append(res.Stations, reports.Station{
+			Name: reports.OracleStation, Utilisation: s.Utilization(), QueueMean: s.MeanQueue(), QueueMax: s.MaxQueue,
+		})
+	}
 	for _, k := range r.net.Stats().Kinds {
 		if k.Messages == 0 {
 			continue

@@ -130,7 +130,7 @@ func (r *scheduleRun) assemble(params txnproto.Params) {
 		CPUs: 1, Disk: station.DiskConfig{Sync: short},
 		ClientSite: func(txnproto.ClientID) netsim.Site { return 1 }, RPCTimeout: rpcTimeout,
 		Installs: r,
-		NewestTS: func() txnproto.Timestamp { return txnproto.Timestamp(r.clients.Txns()) },
+		NewestTS: func() txnproto.Timestamp { return r.clients.NewestTS() },
 		NewTS:    func() txnproto.Timestamp { return r.clients.NewTS() },
 		OldestTS: func() txnproto.Timestamp { return r.clients.OldestTS() },
 	})

@@ -168,6 +168,9 @@ func (s *Spec) cross(base RunSpec, depth int, runs *[]RunSpec) error {
 	fields := varying()
 	if depth == len(fields) {
 		s.fitDemonstration(&base)
+		if err := base.dropUnused(); err != nil {
+			return err
+		}
 		if err := base.takeParams(); err != nil {
 			return err
 		}
@@ -176,7 +179,7 @@ func (s *Spec) cross(base RunSpec, depth int, runs *[]RunSpec) error {
 	}
 	f := fields[depth]
 	values := s.valuesOf(f, &base)
-	if len(values) == 0 || f.shorthand && !base.uses(f.Name) {
+	if len(values) == 0 || f.shorthand && !base.uses(f.Name) || !f.usedIn(&base) {
 		return s.cross(base, depth+1, runs)
 	}
 	for _, v := range values {
@@ -322,6 +325,9 @@ func (r *RunSpec) takeParams() error {
 func (s *Spec) checkUsed(runs []RunSpec) error {
 	for i := range fieldTable {
 		f := &fieldTable[i]
+		if f.with != nil && s.given[f.Name] && s.Get(f.Name) != f.Default && !slices.ContainsFunc(runs, func(r RunSpec) bool { return f.usedIn(&r) }) {
+			return fmt.Errorf("%s: %s has no use with timestamps %s: want timestamps %v", f.Name, s.Get(f.Name), s.Get("timestamps"), *f.with)
+		}
 		if !f.shorthand || !s.given[f.Name] {
 			continue
 		}
@@ -429,6 +435,9 @@ func (r *RunSpec) Validate() error {
 	}
 	if _, err := r.ProtocolParams(); err != nil {
 		return fmt.Errorf("param: %w", err)
+	}
+	if err := r.checkTimestamps(); err != nil {
+		return err
 	}
 	return r.checkWorkload()
 }

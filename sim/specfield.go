@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"interleave/sim/rng"
+	"interleave/txnproto"
 )
 
 // FieldKind is the type of a setting's value.
@@ -43,7 +44,8 @@ type Field struct {
 	Many    bool            // several values, separated by commas, make several runs
 	Outside bool            // where files go: no part of what the run is
 
-	shorthand bool // for the workload's parameter of the same name
+	shorthand bool                      // for the workload's parameter of the same name
+	with      *txnproto.TimestampSource // runs with another have no use for it; nil: all use it
 	set       func(*RunSpec, string) error
 	get       func(*RunSpec) string
 }

@@ -19,6 +19,12 @@ type RunSpec struct {
 	Protocol string
 	Param    map[string]string // of the protocol: "2pl.victim" → "oldest"
 
+	Timestamps    txnproto.TimestampSource
+	ClockSkew     time.Duration // most that a clock is off
+	ClockDrift    float64       // most that a clock gains or loses, parts per million
+	ClockCatchUp  bool
+	OracleService rng.Dist
+
 	Workload string
 	// WorkloadParam holds the workload's parameters, those with a flag of their
 	// own (keys, distribution, …) included.
@@ -139,7 +145,7 @@ func (r RunSpec) MarshalJSON() ([]byte, error) {
 	for i := range fieldTable {
 		f := &fieldTable[i]
 		text := f.get(&r)
-		if f.Outside || text == "" {
+		if f.Outside || text == "" || !f.usedIn(&r) {
 			continue
 		}
 		if b.Len() > 1 {

@@ -12,13 +12,14 @@ import (
 
 // Groups of fields, in the order of the help.
 const (
-	groupProtocol = "Protocol"
-	groupWorkload = "Workload"
-	groupClients  = "Clients"
-	groupRetry    = "Retry"
-	groupCluster  = "Cluster"
-	groupMeasure  = "Measurement"
-	groupFiles    = "Files"
+	groupProtocol   = "Protocol"
+	groupTimestamps = "Timestamps"
+	groupWorkload   = "Workload"
+	groupClients    = "Clients"
+	groupRetry      = "Retry"
+	groupCluster    = "Cluster"
+	groupMeasure    = "Measurement"
+	groupFiles      = "Files"
 )
 
 // Bounds that keep a typing error from becoming a run that cannot be held.
@@ -37,7 +38,7 @@ var shorthands = map[string]bool{}
 func Fields() []Field { return slices.Clone(fieldTable) }
 
 // fieldTable is the one list of settings and defaults.
-var fieldTable = slices.Concat(protocolFields(), workloadFields(), clientFields(), retryFields(), clusterFields(), measureFields(), fileFields())
+var fieldTable = slices.Concat(protocolFields(), timestampFields(), workloadFields(), clientFields(), retryFields(), clusterFields(), measureFields(), fileFields())
 
 func protocolFields() []Field {
 	return []Field{

@@ -54,6 +54,8 @@ type Cluster interface {
 	// FromClient sends m to m.Node and returns when it arrives. When the node is
 	// down or goes down before it answers, Clients.NodeDown tells.
 	FromClient(c ClientID, m *Msg) event.Time
+	// AskOracle sends m to the timestamp oracle, which answers with Tx.TS set.
+	AskOracle(c ClientID, m *Msg)
 }
 
 // ClientsConfig is how the clients behave.
@@ -70,6 +72,7 @@ type ClientsConfig struct {
 	Sequenced  bool          // take a place in a global order before that; see Protocol.Sequenced
 	ReadOnly   bool          // find out which programs only read; see Protocol.TellReadOnly
 	Foretell   bool          // ask programs what may still come, and tell of lock points; see Protocol.Exposes
+	Stamping   Stamping
 	Observer   Observer
 	Recorder   Recorder // nil: none
 }
@@ -86,9 +89,10 @@ type Clients struct {
 
 	hThought, hRetry, hStart, hArrive, hNoLeader, hSendLate, hTimeout event.HandlerID
 
-	requests   uint64 // opened so far
-	txns       uint64 // attempts begun so far
-	ended      uint64 // requests ended so far
+	requests   uint64    // opened so far
+	txns       uint64    // attempts begun so far, and timestamps drawn from the counter beside
+	newest     Timestamp // drawn from a clock
+	ended      uint64    // requests ended so far
 	open       int
 	running    int        // admitted requests
 	admission  []*session // FIFO, by admissionHead
@@ -288,6 +292,8 @@ func (c *Clients) Deliver(m *Msg) {
 		s.outcome(m)
 	case MsgKilled:
 		s.killed(m)
+	case MsgTimestampReply:
+		s.stamped(m)
 	default:
 		panic("txnproto: message to a client of kind " + m.Kind.String())
 	}
@@ -331,31 +337,13 @@ func (c *Clients) timedOut(arg uint64) {
 	s.unanswered()
 }
 
-// NewTS draws a timestamp: newer than all drawn before.
-func (c *Clients) NewTS() Timestamp {
-	c.txns++
-	return Timestamp(c.txns)
-}
-
-// OldestTS is the timestamp of the oldest attempt that is running, or the
-// newest drawn when none is.
-func (c *Clients) OldestTS() Timestamp {
-	oldest := Timestamp(c.txns)
-	for _, s := range c.sessions {
-		if s.state == stateOp || s.state == stateThink || s.state == stateCommit {
-			oldest = min(oldest, s.tx.TS)
-		}
-	}
-	return oldest
-}
-
 // Requests is how many requests have been opened; Ended how many have ended.
 func (c *Clients) Requests() uint64 { return c.requests }
 
 // Ended is how many requests have ended.
 func (c *Clients) Ended() uint64 { return c.ended }
 
-// Txns is how many attempts have begun: the newest TxnID and Timestamp.
+// Txns is the newest TxnID.
 func (c *Clients) Txns() uint64 { return c.txns }
 
 // TurnedAway is how many arrivals the open loop refused.
@@ -397,6 +385,8 @@ func (s *session) doing() string {
 		return "idle"
 	case stateAdmission:
 		return "waiting for admission"
+	case stateTimestamp:
+		return "waiting for a timestamp"
 	case stateOp:
 		return s.op.Kind.String()
 	case stateThink:
@@ -421,7 +411,7 @@ func (c *Clients) Close() {
 			continue
 		}
 		switch s.state {
-		case stateOp, stateThink, stateBackoff:
+		case stateTimestamp, stateOp, stateThink, stateBackoff:
 			c.loop.Cancel(s.timer)
 			s.abortBranches(NoReason)
 			s.state = stateIdle

@@ -41,7 +41,8 @@ type Txn struct {
 	// Sequence is being answered.
 	Claims []Claim
 
-	// Alone says, from Prepare on, that the attempt has no branch but this one.
+	// Alone says, from Prepare on, that the attempt has no branch but this one, and is
+	// decided by its Prepare: no timestamp of its commit has to be asked for first.
 	Alone bool
 
 	// Vote is filled in by the controller in Prepare for the coordinator, which

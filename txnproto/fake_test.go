@@ -27,7 +27,7 @@ type fake struct {
 	sent   []sentMsg
 	aborts map[TxnID]int // abort messages that have arrived, by attempt
 
-	hArrive, hServed, hClient event.HandlerID
+	hArrive, hServed, hClient, hOracle event.HandlerID
 
 	attempts []AttemptRecord
 	requests []RequestRecord
@@ -54,6 +54,11 @@ func newFake(tb testing.TB, shards int) *fake {
 	f.answer = func(m *Msg) bool { grant(m); return true }
 	f.hArrive = f.loop.Handle("fake.arrive", func(i uint64) { f.loop.After(f.service, f.hServed, i) })
 	f.hServed = f.loop.Handle("fake.served", f.served)
+	f.hOracle = f.loop.Handle("fake.oracle", func(i uint64) {
+		m := f.pool.At(i)
+		m.Kind, m.Tx.TS = MsgTimestampReply, f.clients.NewTS()
+		f.loop.After(fakeOneWay, f.hClient, i)
+	})
 	f.hClient = f.loop.Handle("fake.client", func(i uint64) { f.clients.Deliver(f.pool.At(i)) })
 	return f
 }
@@ -172,6 +177,12 @@ func (f *fake) Covers(s ShardID, lo, hi Key) bool {
 
 func (f *fake) Leader(s ShardID) (NodeID, bool) { return f.leaders[s], f.leaders[s] >= 0 }
 func (f *fake) Pool() *Pool                     { return &f.pool }
+
+// AskOracle answers with the counter's next, fakeOneWay each way.
+func (f *fake) AskOracle(_ ClientID, m *Msg) {
+	f.sent = append(f.sent, sentMsg{at: f.loop.Now(), kind: m.Kind, tx: m.Tx, opSeq: m.OpSeq, shard: m.Shard, key: m.Key})
+	f.loop.After(fakeOneWay, f.hOracle, m.Index())
+}
 
 func (f *fake) FromClient(_ ClientID, m *Msg) event.Time {
 	s := sentMsg{at: f.loop.Now(), kind: m.Kind, tx: m.Tx, opSeq: m.OpSeq, shard: m.Shard, key: m.Key, nBranch: len(m.Branches)}

@@ -31,7 +31,8 @@ type ShardID int32
 // String returns the shard's name: s1 for shard 0.
 func (s ShardID) String() string { return "s" + strconv.Itoa(int(s)+1) }
 
-// Timestamp orders transactions by age: drawn when an attempt begins, unique in a run.
+// Timestamp orders transactions by age: drawn when an attempt begins, unique in a
+// run, below 2^63. See Stamping.
 type Timestamp uint64
 
 // Key names a row. Keys are totally ordered; a scan covers an interval of them.

@@ -11,27 +11,29 @@ type MsgKind uint8
 
 // The messages. Those of replication are sent by the replication, not as Msg.
 const (
-	MsgOp          MsgKind = iota // client → leader: run an operation
-	MsgReply                      // leader → client: what it found, or that the attempt is aborted
-	MsgCommit                     // client → coordinator: commit
-	MsgOutcome                    // coordinator → client: how it ended
-	MsgAbort                      // client → leader: the attempt is over
-	MsgStatus                     // client → coordinator: how did it end?
-	MsgKilled                     // leader → client: a controller aborted the attempt
-	MsgPrepare                    // coordinator → participant
-	MsgVote                       // participant → coordinator
-	MsgDecide                     // coordinator → participant: the outcome
-	MsgAck                        // participant → coordinator: carried out
-	MsgInquire                    // participant in doubt → coordinator
-	MsgControl                    // controller → controller
-	MsgAppend                     // replication: leader → follower
-	MsgAppendReply                // replication: follower → leader
-	MsgElection                   // replication: votes
-	MsgSnapshot                   // replication: state transfer
-	MsgRelease                    // client → leader: the attempt is past its lock point
-	MsgRecover                    // new leader → other shards: which commits am I in?
-	MsgPending                    // other shard → new leader: one of them
-	MsgRecovered                  // other shard → new leader: how many they are
+	MsgOp             MsgKind = iota // client → leader: run an operation
+	MsgReply                         // leader → client: what it found, or that the attempt is aborted
+	MsgCommit                        // client → coordinator: commit
+	MsgOutcome                       // coordinator → client: how it ended
+	MsgAbort                         // client → leader: the attempt is over
+	MsgStatus                        // client → coordinator: how did it end?
+	MsgKilled                        // leader → client: a controller aborted the attempt
+	MsgPrepare                       // coordinator → participant
+	MsgVote                          // participant → coordinator
+	MsgDecide                        // coordinator → participant: the outcome
+	MsgAck                           // participant → coordinator: carried out
+	MsgInquire                       // participant in doubt → coordinator
+	MsgControl                       // controller → controller
+	MsgAppend                        // replication: leader → follower
+	MsgAppendReply                   // replication: follower → leader
+	MsgElection                      // replication: votes
+	MsgSnapshot                      // replication: state transfer
+	MsgRelease                       // client → leader: the attempt is past its lock point
+	MsgRecover                       // new leader → other shards: which commits am I in?
+	MsgPending                       // other shard → new leader: one of them
+	MsgRecovered                     // other shard → new leader: how many they are
+	MsgTimestamp                     // client or coordinator → oracle: a timestamp
+	MsgTimestampReply                // oracle → client or coordinator: Tx.TS is it
 	NumMsgKinds
 )
 
@@ -39,7 +41,7 @@ const (
 var MsgKindNames = [NumMsgKinds]string{
 	"op", "reply", "commit", "outcome", "abort", "status", "killed", "prepare", "vote",
 	"decide", "ack", "inquire", "control", "append", "append-reply", "election", "snapshot",
-	"release", "recover", "pending", "recovered",
+	"release", "recover", "pending", "recovered", "timestamp", "timestamp-reply",
 }
 
 // String returns the kind's name in reports.
@@ -82,7 +84,7 @@ type Msg struct {
 	Shard  ShardID
 	From   ShardID // node to node: the sender's shard
 	Slot   int32   // of the branch at the receiving host, or of the sender's in a reply
-	Coord  int32   // of the commit at its coordinator: prepare, vote, decide, ack
+	Coord  int32   // of the commit at its coordinator: prepare, vote, decide, ack, timestamp (-1: a client asks)
 	Tx     Info
 	Op     Op
 	OpSeq  int32
@@ -90,6 +92,7 @@ type Msg struct {
 	Key    uint64 // what the message is: its latency and service time are drawn from it
 	Result Result
 	Reason AbortReason
+	Met    Timestamp // of a refusal: the newest timestamp that the shard has met
 	// Outcome and ReadOnly are a vote's or a decision's.
 	Outcome  Outcome
 	ReadOnly bool

@@ -23,12 +23,13 @@ const (
 	PartAdmission                // from intended arrival to the first begin
 	PartThink                    // pauses of the program inside the transaction
 	PartLostAttempts             // attempts that aborted
+	PartTimestamp                // asking the oracle for timestamps: the way, its queue, its service
 	NumParts
 )
 
 var partNames = [NumParts]string{
 	"network", "cpu_queue", "cpu_service", "lock_wait", "disk", "replication",
-	"commit_protocol", "backoff", "admission", "think", "lost_attempts",
+	"commit_protocol", "backoff", "admission", "think", "lost_attempts", "timestamp",
 }
 
 // String returns the part's name in reports.

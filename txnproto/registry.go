@@ -228,6 +228,9 @@ type Protocol struct {
 	// reads (Txn.ReadOnly). One that is no Declarer counts as an updater.
 	TellReadOnly bool
 
+	// Draws says when transactions draw timestamps.
+	Draws Draws
+
 	// Agree merges a branch's vote into the sum of those before it, zero at first, and
 	// may end the commit with a reason; nil: votes carry nothing. The order of votes
 	// must not matter.

@@ -13,6 +13,7 @@ type sessionState uint8
 const (
 	stateIdle      sessionState = iota // no request open
 	stateAdmission                     // a request is open and waits for the multiprogramming limit
+	stateTimestamp                     // a timestamp is on its way
 	stateOp                            // an operation is under way
 	stateThink                         // pausing inside the transaction
 	stateCommit                        // commit sent, outcome unknown
@@ -27,8 +28,8 @@ type branchRef struct {
 
 // session runs one client's requests, one at a time, each as one or more attempts.
 //
-//	idle → admission → op ⇄ think → commit → idle
-//	          ↑          └─ aborted ─┴→ backoff ─┘ (next attempt)
+//	idle → admission → (timestamp →) op ⇄ think → commit → idle
+//	          ↑                       └─ aborted ─┴→ backoff ─┘ (next attempt)
 type session struct {
 	c     *Clients
 	id    ClientID
@@ -45,6 +46,8 @@ type session struct {
 	reason  AbortReason
 
 	// The attempt.
+	reading  event.Time // of the client's clock, when it drew its newest timestamp
+	begun    bool       // it has its timestamp
 	begin    event.Time
 	cur      Parts
 	branches []branchRef
@@ -98,9 +101,7 @@ func (s *session) startAttempt() {
 	s.tx.Attempt++
 	s.c.txns++
 	s.tx.ID = TxnID(s.c.txns)
-	s.tx.TS = Timestamp(s.c.txns)
 	if s.tx.Attempt == 1 {
-		s.tx.FirstTS = s.tx.TS
 		s.first = now
 		s.parts[PartAdmission] = now.Sub(s.arrival)
 	}
@@ -119,6 +120,15 @@ func (s *session) startAttempt() {
 	s.prog.Start(s.tx.Attempt, s.c.cfg.Retry.FreshKeys && s.tx.Attempt > 1)
 	s.tx.ReadOnly = s.c.cfg.ReadOnly && s.onlyReads()
 	s.tx.Place = 0
+	s.begun = false
+	if s.stampAttempt() {
+		s.goOn()
+	}
+}
+
+// goOn begins the attempt's operations. REQUIRES: it has its timestamp.
+func (s *session) goOn() {
+	s.begun = true
 	switch {
 	case s.c.cfg.Declares:
 		s.lockDeclared()
@@ -138,14 +148,9 @@ func (s *session) advance(last *Result) {
 		if s.c.cfg.Foretell {
 			s.foretell()
 		}
-		if s.op.Kind == Scan {
-			s.phase = phaseScan
-			s.scanRows = s.scanRows[:0]
-			s.opShard = -1
-			s.nextScanShard()
-			return
+		if s.stampStatement() {
+			s.runOp()
 		}
-		s.sendTo(s.c.cluster.ShardOf(s.op.Key))
 	case StepThink:
 		s.state = stateThink
 		s.cur[PartThink] += s.act.Think
@@ -162,6 +167,18 @@ func (s *session) advance(last *Result) {
 	default:
 		panic("txnproto: unknown step")
 	}
+}
+
+// runOp runs the program's operation.
+func (s *session) runOp() {
+	if s.op.Kind == Scan {
+		s.phase = phaseScan
+		s.scanRows = s.scanRows[:0]
+		s.opShard = -1
+		s.nextScanShard()
+		return
+	}
+	s.sendTo(s.c.cluster.ShardOf(s.op.Key))
 }
 
 // sendTo runs the operation under way on shard.
@@ -281,7 +298,7 @@ func (s *session) noLeader() {
 		s.sendOp()
 	case stateCommit:
 		s.askStatus()
-	case stateIdle, stateAdmission, stateThink, stateBackoff:
+	case stateIdle, stateAdmission, stateTimestamp, stateThink, stateBackoff:
 	default:
 		panic("txnproto: unknown session state")
 	}
@@ -305,6 +322,9 @@ func (s *session) reply(m *Msg) {
 	s.account(m)
 	if m.Reason != NoReason {
 		s.dropBranch(m.Shard)
+		if (m.Reason == TSOrder || m.Reason == LeaderChange) && s.c.cfg.Stamping.CatchUp {
+			s.c.moveOn(s, m.Met)
+		}
 		s.aborted(m.Reason)
 		return
 	}
@@ -473,7 +493,7 @@ func (s *session) unanswered() {
 	case stateCommit:
 		s.cur[PartReplication] += waited
 		s.askStatus()
-	case stateIdle, stateAdmission, stateThink, stateBackoff:
+	case stateIdle, stateAdmission, stateTimestamp, stateThink, stateBackoff:
 	default:
 		panic("txnproto: unknown session state")
 	}
@@ -481,7 +501,7 @@ func (s *session) unanswered() {
 
 // killed takes the word that a controller aborted the attempt at a shard.
 func (s *session) killed(m *Msg) {
-	if m.Tx.ID != s.tx.ID || s.state != stateOp && s.state != stateThink {
+	if m.Tx.ID != s.tx.ID || s.state != stateOp && s.state != stateThink && s.state != stateTimestamp {
 		return // over, or the commit will hear of it
 	}
 	s.c.loop.Cancel(s.timer)

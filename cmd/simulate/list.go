@@ -90,6 +90,9 @@ func listProtocols(w io.Writer) {
 	for _, p := range txnproto.Protocols() {
 		fmt.Fprintf(w, "  %-14s %s\n", p.Name, p.Help)
 		fmt.Fprintf(w, "      family: %s; promises: %s\n      source: %s\n", p.Family, p.Promise, p.Source)
+		if p.Draws != 0 {
+			fmt.Fprintf(w, "      draws timestamps: %v\n", p.Draws)
+		}
 		writeParams(w, p.Params)
 	}
 }

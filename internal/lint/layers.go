@@ -13,7 +13,8 @@ import (
 type layer int
 
 const (
-	layerBase     layer = iota // virtual time and randomness: imports nothing of the project
+	layerAid      layer = iota // what any part may use: imports nothing of the project
+	layerBase                  // virtual time and randomness
 	layerDevice                // networks, stations, fault plans, the bubble raft runs in
 	layerContract              // what a transaction is
 	layerParts                 // protocols, nodes, workloads
@@ -43,8 +44,8 @@ var places = []struct {
 	{"reports", layerReports},
 	{"sim", layerRun},
 	{"cmd", layerCommand},
-	{"internal/memory", layerBase},
-	{"internal/names", layerBase},
+	{"internal/memory", layerAid},
+	{"internal/names", layerAid},
 	{"internal/lint", layerHabits},
 	{"scripts", layerHabits},
 }

@@ -8,6 +8,7 @@
 //	broken-2pl-basic-one-phase    locks are released, and writes exposed, before the next is taken
 //	broken-to-no-check            who comes too late goes on
 //	broken-to-no-range-reads      scans leave read timestamps on the rows found only
+//	broken-to-repeats-timestamps  transactions share a timestamp
 //	broken-occ-skips-read-set     validation does not know what was read
 //	broken-occ-no-pending-check   shards validate without regard for two-phase commit
 //	broken-occ-drops-readers      participants that only read drop out when prepared
@@ -58,6 +59,8 @@ type variant struct {
 	late bool
 	// hasty grants at once what the controller lets wait, places in the order excepted.
 	hasty bool
+	// share gives four transactions each one timestamp.
+	share bool
 }
 
 var variants = []variant{
@@ -67,6 +70,7 @@ var variants = []variant{
 	{name: "broken-2pl-basic-one-phase", of: "2pl-basic", help: "releases before it has locked all that it will", shrink: true},
 	{name: "broken-to-no-check", of: "to", help: "who comes too late goes on", ignore: txnproto.TSOrder},
 	{name: "broken-to-no-range-reads", of: "to", help: "scans read the rows found only", rows: true},
+	{name: "broken-to-repeats-timestamps", of: "to", help: "transactions share a timestamp", share: true},
 	{name: "broken-occ-skips-read-set", of: "occ", help: "validation does not know what was read", rewrite: blindWritesOnly},
 	{name: "broken-occ-no-pending-check", of: "occ", help: "validates each shard by itself", alone: true},
 	{name: "broken-occ-drops-readers", of: "occ", help: "readers drop out when prepared", drop: true},

@@ -63,6 +63,9 @@ func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict 
 	if c.shrink {
 		c.sound.(txnproto.Exposer).Shrink(tx, nil)
 	}
+	if c.share {
+		tx.TS = txnproto.Timestamp(tx.ID)/4 + 1
+	}
 	if c.rows && op.Kind == txnproto.Scan {
 		s := &c.scans[tx.Slot]
 		*s = scan{txn: tx.ID, keys: s.keys[:0]}

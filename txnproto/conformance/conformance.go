@@ -12,7 +12,8 @@
 // random. What is asked:
 //
 //   - every transaction ends, in a bounded number of attempts, under each mix of programs;
-//   - the history keeps the promised level, by the project's checker;
+//   - the history keeps the promised level, by the project's checker, and does so whatever
+//     order timestamps come in, where the protocol does not rely on any;
 //   - prepared transactions survive a change of leader, and nothing that conflicts with
 //     them goes on meanwhile;
 //   - when all have ended nothing is left: no branch, timer or message, nothing a
@@ -25,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"interleave/sim/rng"
 	"interleave/txnproto"
@@ -127,11 +129,22 @@ func Run(t *testing.T, name string) {
 		for i, m := range mixes {
 			t.Run(fmt.Sprintf("%s, %d shards", m.name, shards), func(t *testing.T) {
 				for seed := range rng.Seed(4) {
-					if err := mixed(p, level, shards, i, seed); err != nil {
+					if err := mixed(p, level, shards, i, seed, 0); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
 				}
 			})
+		}
+		if p.Draws != 0 && !p.Draws.InOrder() {
+			for i, m := range mixes {
+				t.Run(fmt.Sprintf("%s, %d shards, timestamps in no order", m.name, shards), func(t *testing.T) {
+					for seed := range rng.Seed(4) {
+						if err := mixed(p, level, shards, i, seed, 3*time.Millisecond); err != nil {
+							t.Fatalf("seed %d: %v", seed, err)
+						}
+					}
+				})
+			}
 		}
 		t.Run(fmt.Sprintf("no competition, %d shards", shards), func(t *testing.T) { mustPass(t, undisturbed(p, shards)) })
 		t.Run(fmt.Sprintf("own writes, %d shards", shards), func(t *testing.T) { mustPass(t, ownWrites(p, shards)) })
@@ -144,13 +157,14 @@ func mustPass(t *testing.T, err error) {
 	}
 }
 
-// mixed runs one mix at random and then looks at what is left.
-func mixed(p *txnproto.Protocol, level history.Level, shards, mix int, seed rng.Seed) error {
+// mixed runs one mix at random, with timestamps that are off by as much as skew, and then
+// looks at what is left.
+func mixed(p *txnproto.Protocol, level history.Level, shards, mix int, seed rng.Seed, skew time.Duration) error {
 	m := mixes[mix]
 	programs := rng.Seed(uint64(seed)<<8 | uint64(mix)).Stream("programs")
 	r, err := controltest.RunWorld(controltest.WorldConfig{
 		Config: controltest.Config{
-			Protocol: p, Shards: shards, Keys: keys, Present: present(), Seed: seed, Early: seed%2 == 1,
+			Protocol: p, Shards: shards, Keys: keys, Present: present(), Seed: seed, Early: seed%2 == 1, Skew: skew,
 		},
 		Clients: m.clients, Requests: 8, LeaderChanges: int(seed), MaxAttempts: 500,
 		Programs: func(client, _ int) []txnproto.Op { return m.program(programs, client) },
@@ -164,6 +178,7 @@ func mixed(p *txnproto.Protocol, level history.Level, shards, mix int, seed rng.
 	if res := controltest.CheckLevel(r.History, level); !res.OK {
 		return fmt.Errorf("promise not kept: %v", res)
 	}
+	r.Driver.SettleClocks()
 	return noneLeft(r.Driver, seed > 0)
 }
 

@@ -37,7 +37,7 @@ func TestBrokenProtocolsDoNotConform(t *testing.T) {
 			}
 			for seed := range rng.Seed(60) {
 				for mix := range mixes {
-					if err := mixed(p, level, 3, mix, seed*4); err != nil {
+					if err := mixed(p, level, 3, mix, seed*4, 0); err != nil {
 						t.Logf("%s, seed %d: %.200v", mixes[mix].name, seed*4, err)
 						return
 					}

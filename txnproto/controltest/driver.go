@@ -24,6 +24,9 @@ type Config struct {
 	Early bool
 	// LateBegin lets Explore begin a program with its first step instead of before all.
 	LateBegin bool
+	// Skew, when not 0, makes an attempt's timestamp a reading of a clock that may be off
+	// by so much either way, another for each attempt: in no order, but none twice.
+	Skew time.Duration
 	// After is called when a controller call, and what followed from it, is over.
 	After func(s txnproto.ShardID, c txnproto.Controller)
 }
@@ -40,6 +43,8 @@ type Driver struct {
 	params  txnproto.Params
 	newest  txnproto.Timestamp
 	lastTxn txnproto.TxnID
+	skews   *rng.Stream
+	settled bool // the clocks
 	calls   []func()
 	run     event.HandlerID
 	arrived map[[2]txnproto.ShardID]event.Time
@@ -52,6 +57,7 @@ func NewDriver(c Config) *Driver {
 		panic(err)
 	}
 	d := &Driver{Config: c, Loop: event.New(), params: p, arrived: map[[2]txnproto.ShardID]event.Time{}}
+	d.skews = c.Seed.Stream("skews")
 	d.run = d.Loop.Handle("controltest.call", func(arg uint64) {
 		f := d.calls[arg]
 		d.calls[arg] = nil
@@ -120,8 +126,8 @@ type ReadOf struct {
 // Begin starts an attempt of a request; prev is the request's attempt before, or nil.
 func (d *Driver) Begin(r txnproto.RequestID, prev *Attempt) *Attempt {
 	d.lastTxn++
-	d.newest++
-	a := &Attempt{ID: d.lastTxn, Request: r, TS: d.newest, First: d.newest, Number: 1}
+	ts := d.drawTS()
+	a := &Attempt{ID: d.lastTxn, Request: r, TS: ts, First: ts, Number: 1}
 	a.branches = make([]*branch, len(d.Shards))
 	d.begun = append(d.begun, a)
 	if prev != nil {
@@ -131,6 +137,33 @@ func (d *Driver) Begin(r txnproto.RequestID, prev *Attempt) *Attempt {
 		}
 	}
 	return a
+}
+
+// idBits are the low bits of a clock's timestamp, which tell attempts apart.
+const idBits = 24
+
+// drawTS draws the timestamp of the newest attempt.
+func (d *Driver) drawTS() txnproto.Timestamp {
+	if d.Skew == 0 {
+		d.newest++
+		return d.newest
+	}
+	off := 2 * d.Skew
+	if !d.settled {
+		off = time.Duration(d.skews.Uint64n(2*uint64(d.Skew) + 1))
+	}
+	ts := d.clockTS(off) + txnproto.Timestamp(d.lastTxn)
+	d.newest = max(d.newest, ts)
+	return ts
+}
+
+// SettleClocks makes every clock as fast as the fastest from now on: timestamps come in
+// order again, after all that have been.
+func (d *Driver) SettleClocks() { d.settled = true }
+
+// clockTS is the least timestamp of a clock that is ahead by off, less the skew.
+func (d *Driver) clockTS(off time.Duration) txnproto.Timestamp {
+	return txnproto.Timestamp(d.Loop.Now().Add(off)+1) << idBits
 }
 
 // participants returns the shards where the attempt has a branch.

@@ -35,10 +35,17 @@ func (s *Shard) NewVersion() txnproto.Version {
 }
 
 // OldestTS returns the timestamp of the oldest undecided attempt, or the newest
-// drawn when there is none.
+// drawn when there is none; with skew, none that is not the oldest to come.
 func (s *Shard) OldestTS() txnproto.Timestamp {
 	d := s.d
 	d.begun = slices.DeleteFunc(d.begun, func(a *Attempt) bool { return a.Outcome != txnproto.Undecided })
+	if d.Skew != 0 {
+		oldest := d.clockTS(0)
+		for _, a := range d.begun {
+			oldest = min(oldest, a.TS)
+		}
+		return oldest
+	}
 	if len(d.begun) > 0 {
 		return d.begun[0].TS
 	}

@@ -78,9 +78,13 @@ var recoverableParam = txnproto.Param{
 }
 
 func register(name string, s strategy, help, source string, params []txnproto.Param) {
+	var draws txnproto.Draws
+	if s == waitDie || s == woundWait {
+		draws = txnproto.DrawsFirst
+	}
 	txnproto.Register(&txnproto.Protocol{
 		Name: name, Family: family, Promise: "serializable", Help: help, Source: source,
-		Params: params, DropReadOnly: true, Declares: s == ordered,
+		Params: params, DropReadOnly: true, Declares: s == ordered, Draws: draws,
 		New: func(h txnproto.Host, p txnproto.Params) txnproto.Controller {
 			return newTwoPhase(h, configOf(s, p))
 		},

@@ -51,6 +51,7 @@ func init() {
 	locks := rowLockParams()
 	register(readCommitted, txnproto.Protocol{
 		Name:         "rc",
+		Draws:        txnproto.DrawsStatement | txnproto.DrawsCommit,
 		Promise:      "read-committed",
 		Help:         "each statement reads a snapshot of its own; writers lock rows and change the newest version",
 		Source:       "Berenson et al. 1995 (sec. 4.3, Oracle Read Consistency)",
@@ -59,6 +60,7 @@ func init() {
 	})
 	register(snapshotIsolation, txnproto.Protocol{
 		Name:         "si",
+		Draws:        txnproto.DrawsBegin | txnproto.DrawsCommit,
 		Promise:      "snapshot",
 		Help:         "snapshot isolation: reads at the snapshot of the begin, the first updater of a row wins",
 		Source:       "Berenson et al. 1995 (sec. 4.2); across shards as Du, Elnikety, Zwaenepoel 2013",
@@ -67,6 +69,7 @@ func init() {
 	})
 	register(serializableSnapshot, txnproto.Protocol{
 		Name:         "ssi",
+		Draws:        txnproto.DrawsBegin | txnproto.DrawsCommit,
 		Promise:      "serializable",
 		Help:         "serializable snapshot isolation: si, and who might close a cycle of anti-dependencies aborts",
 		Source:       "Cahill, Röhm, Fekete 2008; Ports, Grittner 2012",
@@ -76,6 +79,7 @@ func init() {
 	})
 	register(lockingUpdaters, txnproto.Protocol{
 		Name:         "mv2pl",
+		Draws:        txnproto.DrawsReader | txnproto.DrawsCommit,
 		Promise:      "serializable",
 		Help:         "declared readers read the snapshot of their begin, updaters run strict two-phase locking",
 		Source:       "Bernstein, Hadzilacos, Goodman 1987 (sec. 5.5)",

@@ -22,6 +22,7 @@ func init() {
 	txnproto.Register(&txnproto.Protocol{
 		Name:    "to",
 		Family:  "timestamp ordering",
+		Draws:   txnproto.DrawsBegin,
 		Promise: "serializable",
 		Help:    "basic timestamp ordering made recoverable: reads wait for older uncommitted writes",
 		Source:  "Bernstein, Goodman 1981 (sec. 4); Bernstein, Hadzilacos, Goodman 1987 ch. 4",
@@ -32,6 +33,7 @@ func init() {
 	txnproto.Register(&txnproto.Protocol{
 		Name:         "to-thomas",
 		Family:       "timestamp ordering",
+		Draws:        txnproto.DrawsBegin,
 		Promise:      "serializable",
 		Help:         "to with Thomas's write rule: a write that a younger one has overtaken is skipped (counted as skipped-writes)",
 		Source:       "Thomas 1979; Bernstein, Goodman 1981 (sec. 4.2)",
@@ -41,6 +43,7 @@ func init() {
 	txnproto.Register(&txnproto.Protocol{
 		Name:         "to-strict",
 		Family:       "timestamp ordering",
+		Draws:        txnproto.DrawsBegin,
 		Promise:      "serializable",
 		Help:         "strict timestamp ordering: reads and writes wait for the end of the row's last writer",
 		Source:       "Bernstein, Hadzilacos, Goodman 1987 (sec. 4.2)",

@@ -16,6 +16,7 @@ func init() {
 		Help:         "multiversion timestamp ordering: reads never come too late, they go to the version of their time",
 		Source:       "Reed 1978, 1983; Bernstein, Goodman 1983",
 		Versioning:   txnproto.VersionByBegin,
+		Draws:        txnproto.DrawsBegin,
 		DropReadOnly: true,
 		New:          func(h txnproto.Host, _ txnproto.Params) txnproto.Controller { return newMultiversion(h) },
 	})

@@ -1,0 +1,267 @@
+package sim_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"interleave/reports"
+	"interleave/sim"
+	"interleave/txnproto"
+)
+
+// drawing returns the protocols that draw timestamps, those that need them in order of
+// real time only when inOrder.
+func drawing(t *testing.T, inOrder bool) []string {
+	t.Helper()
+	var names []string
+	for _, name := range protocols {
+		p, ok := txnproto.ProtocolNamed(name)
+		if !ok {
+			t.Fatalf("no protocol %s", name)
+		}
+		if p.Draws != 0 && (inOrder || !p.Draws.InOrder()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// clocked are settings under which clocks differ by more than a transaction takes.
+var clocked = [][]string{
+	{"clock-skew=5ms"},
+	{"clock-skew=20ms", "clock-catch-up=true"},
+	{"clock-skew=2ms", "clock-drift=50000"},
+}
+
+// TestSkewedClocksKeepThePromise: loose clocks cost aborts, never the isolation.
+func TestSkewedClocksKeepThePromise(t *testing.T) {
+	for _, protocol := range drawing(t, false) {
+		for _, replication := range []string{"none", "quorum", "raft"} {
+			clocks := clocked
+			if replication == "raft" {
+				clocks = clocked[:1] // one kind is enough where runs take longer
+			}
+			for i, c := range clocks {
+				t.Run(fmt.Sprintf("%s/%s/%d", protocol, replication, i), func(t *testing.T) {
+					mixedTwice(t, append([]string{"protocol=" + protocol, "replication=" + replication, "timestamps=clock"}, c...))
+				})
+			}
+		}
+	}
+}
+
+// TestOracleKeepsThePromise, with one that is slow, so that commits are decided long
+// before they have their timestamps, and overtake each other.
+func TestOracleKeepsThePromise(t *testing.T) {
+	for _, protocol := range drawing(t, true) {
+		for _, replication := range []string{"none", "quorum", "raft"} {
+			t.Run(protocol+"/"+replication, func(t *testing.T) {
+				mixedTwice(t, []string{"protocol=" + protocol, "replication=" + replication, "timestamps=oracle", "oracle-service=exp:300us"})
+			})
+		}
+	}
+}
+
+// mixedTwice runs two workloads, the first of them twice.
+func mixedTwice(t *testing.T, settings []string) {
+	t.Helper()
+	settings = append(settings, "clients=8", "requests=150", "warmup=10ms", "distribution=uniform")
+	spec := specOf(t, append(settings, "workload=ycsb", "keys=60", "ops=4", "scan=0.2", "insert=0.1", "update=0.4")...)[0]
+	first := runOne(t, spec)
+	mustBeOK(t, first)
+	if again := runOne(t, spec); again.Digest != first.Digest {
+		t.Errorf("digests differ: %s and %s\nrepeat it: %s", first.Digest, again.Digest, first.Command)
+	}
+	mustBeOK(t, runOne(t, specOf(t, append(settings, "workload=bank", "keys=40", "workload-param=audit=0.1")...)[0]))
+}
+
+// TestTimestampsSurviveCrashes loses leaders under clocks and under an oracle.
+func TestTimestampsSurviveCrashes(t *testing.T) {
+	for _, source := range []string{"clock", "oracle"} {
+		for _, protocol := range drawing(t, source == "oracle") {
+			t.Run(source+"/"+protocol, func(t *testing.T) {
+				spec := specOf(t, "protocol="+protocol, "workload=bank", "distribution=uniform", "keys=60", "workload-param=audit=0.05",
+					"workload-param=audit-keys=5", "clients=8", "requests=600", "warmup=10ms", "crash=n1@50ms+1s,n2@3s+1s", "timestamps="+source)[0]
+				if source == "clock" {
+					spec.ClockSkew = 5 * time.Millisecond
+				} else if err := spec.Set("oracle-service", "exp:1ms"); err != nil { // commits are lost that wait for it
+					t.Fatal(err)
+				}
+				res := runOne(t, spec)
+				mustBeOK(t, res)
+				if res.Resources.Elections == 0 {
+					t.Error("a node crashed, and nobody was elected")
+				}
+			})
+		}
+	}
+}
+
+// TestExactClocksAreNearlyACounter: without skew, clocks give the order in which the
+// attempts begin, as the counter does.
+func TestExactClocksAreNearlyACounter(t *testing.T) {
+	for _, protocol := range []string{"to", "2pl-waitdie"} {
+		var rates []reports.Interval
+		for _, source := range []string{"counter", "clock"} {
+			res := runOne(t, specOf(t, "protocol="+protocol, "replication=quorum", "distribution=uniform", "keys=1000", "timestamps="+source, "requests=4000")[0])
+			mustBeOK(t, res)
+			rates = append(rates, res.Confidence.AbortRatio)
+		}
+		if d := math.Abs(rates[0].Mean - rates[1].Mean); d > rates[0].Half+rates[1].Half {
+			t.Errorf("%s: abort ratio %.4f ± %.4f with a counter, %.4f ± %.4f with exact clocks", protocol, rates[0].Mean, rates[0].Half, rates[1].Mean, rates[1].Half)
+		}
+	}
+}
+
+// TestSlowClocksStarve: with clocks that differ by more than a transaction takes, those
+// behind come too late; under wait-die and wound-wait they count as old and win. A
+// client that moves its clock on past what it was too late for fares as the others.
+func TestSlowClocksStarve(t *testing.T) {
+	ratios := func(protocol string, settings ...string) (slow, fast, all float64) {
+		base := []string{"protocol=" + protocol, "replication=quorum", "distribution=uniform", "keys=500", "requests=2000", "timestamps=clock"}
+		res := runOne(t, specOf(t, append(base, settings...)...)[0])
+		mustBeOK(t, res)
+		if len(res.ClientGroups) == 0 {
+			return 0, 0, res.AbortRatio
+		}
+		return res.ClientGroups[0].AbortRatio, res.ClientGroups[3].AbortRatio, res.AbortRatio
+	}
+	for _, protocol := range []string{"to", "mvto"} {
+		_, _, exact := ratios(protocol)
+		slow, fast, all := ratios(protocol, "clock-skew=10ms")
+		if slow < 2*fast || all < 1.5*exact {
+			t.Errorf("%s: abort ratio %.3f of slow clocks, %.3f of fast ones; %.3f in all, without skew %.3f", protocol, slow, fast, all, exact)
+		}
+		slow, fast, caught := ratios(protocol, "clock-skew=10ms", "clock-catch-up=true")
+		if slow > 1.5*fast+0.05 || caught > (all+exact)/2 {
+			t.Errorf("%s, catching up: abort ratio %.3f of slow clocks, %.3f of fast ones; %.3f in all, before %.3f", protocol, slow, fast, caught, all)
+		}
+	}
+	for _, protocol := range []string{"2pl-waitdie", "2pl-woundwait"} {
+		if slow, fast, _ := ratios(protocol, "clock-skew=20ms"); slow > 0.9*fast {
+			t.Errorf("%s: abort ratio %.3f of slow clocks, %.3f of fast ones", protocol, slow, fast)
+		}
+	}
+}
+
+// TestOracleAloneByHand works out what a client alone pays for its timestamps: a way
+// there, a way back and the oracle's service for each.
+func TestOracleAloneByHand(t *testing.T) {
+	const service = 70 * time.Microsecond
+	asks := map[string]func(r *reports.Result) uint64{
+		"to":          func(r *reports.Result) uint64 { return r.Committed },
+		"mvto":        func(r *reports.Result) uint64 { return r.Committed },
+		"2pl-waitdie": func(r *reports.Result) uint64 { return r.Committed },
+		"2pl":         func(*reports.Result) uint64 { return 0 },
+		"occ":         func(*reports.Result) uint64 { return 0 },
+		"si":          func(r *reports.Result) uint64 { return r.Committed + wrote(r) },
+		"ssi":         func(r *reports.Result) uint64 { return r.Committed + wrote(r) },
+		"rc":          func(r *reports.Result) uint64 { return 3 * r.Committed }, // of readers
+		"mv2pl":       func(r *reports.Result) uint64 { return r.Committed - wrote(r) + wrote(r) },
+	}
+	for protocol, count := range asks { // order: each is a test of its own
+		t.Run(protocol, func(t *testing.T) {
+			share := []string{"read=0.7", "update=0.3"}
+			if protocol == "rc" {
+				share = []string{"read=1", "update=0"}
+			}
+			spec := specOf(t, "protocol="+protocol, "replication=none", "distribution=uniform", "clients=1", "shards=1", "machines=1", "replicas=1",
+				"ops=3", share[0], share[1], "requests=200", "warmup=0s", "timestamps=oracle", "oracle-service=constant:70us")[0]
+			res := runOne(t, spec)
+			mustBeOK(t, res)
+			n := count(res)
+			asked, answered := traffic(res, "timestamp"), traffic(res, "timestamp-reply")
+			if asked != n || answered != n {
+				t.Fatalf("%d requests to the oracle and %d answers, by hand %d", asked, answered, n)
+			}
+			spent := time.Duration(res.Breakdown[txnproto.PartTimestamp])
+			// The ways are lognormal around 45 µs each with a mean 2 % above; their sum is
+			// within five deviations of its mean.
+			ways := float64(spent - time.Duration(n)*service)
+			mean, dev := 45_900.0*2*float64(n), 9_300*math.Sqrt(2*float64(n))
+			if math.Abs(ways-mean) > 5*dev {
+				t.Errorf("ways to and from the oracle took %v, want %v ± %v", time.Duration(ways), time.Duration(mean), time.Duration(5*dev))
+			}
+			for _, s := range res.Resources.Stations {
+				if s.Name != reports.OracleStation {
+					continue
+				}
+				if want := float64(n) * float64(service) / float64(res.WindowNS); math.Abs(s.Utilisation-want) > 1e-9 {
+					t.Errorf("the oracle is busy %.6f, by hand %.6f", s.Utilisation, want)
+				}
+				return
+			}
+			if n > 0 {
+				t.Error("the oracle is no station of the report")
+			}
+		})
+	}
+}
+
+func traffic(r *reports.Result, kind string) uint64 {
+	for _, m := range r.Resources.Messages {
+		if m.Kind == kind {
+			return m.Count
+		}
+	}
+	return 0
+}
+
+// wrote is how many of a lone client's requests wrote: each did in one log entry.
+func wrote(r *reports.Result) uint64 { return r.Resources.LogEntries }
+
+// TestOracleIsABottleneck: however many clients there are, no more attempts begin than
+// the oracle serves.
+func TestOracleIsABottleneck(t *testing.T) {
+	res := runOne(t, specOf(t, "protocol=to", "replication=none", "distribution=uniform", "keys=1000000", "clients=64", "ops=2", "requests=2000",
+		"timestamps=oracle", "oracle-service=constant:1ms")[0])
+	mustBeOK(t, res)
+	if res.Throughput > 1001 || res.Throughput < 950 {
+		t.Errorf("%.0f commits/s behind an oracle that serves 1,000 requests/s", res.Throughput)
+	}
+	if share := res.Breakdown.Share(txnproto.PartTimestamp); share < 0.8 {
+		t.Errorf("%.2f of the time is spent at the oracle, want nearly all", share)
+	}
+}
+
+// TestTimestampSettingsAreChecked names field, value and what is allowed.
+func TestTimestampSettingsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		settings []string
+		want     string
+	}{
+		{[]string{"protocol=si", "timestamps=clock"}, "timestamps: clock cannot be used with protocol si, whose snapshots need timestamps in order of real time: want counter or oracle"},
+		{[]string{"protocol=to", "clock-skew=1ms"}, "clock-skew: 1ms has no use with timestamps counter: want timestamps clock"},
+		{[]string{"protocol=to", "timestamps=clock", "oracle-service=1ms"}, "oracle-service: 1ms has no use with timestamps clock: want timestamps oracle"},
+		{[]string{"protocol=to", "timestamps=sundial"}, `timestamps: "sundial" is unknown`},
+		{[]string{"protocol=to", "timestamps=clock", "clock-skew=-1ms"}, `clock-skew: "-1ms" is not allowed`},
+		{[]string{"protocol=to", "timestamps=clock", "clients=10000000"}, "max-virtual-time: 1h0m0s is too long for the clock timestamps of 10000000 clients within 0s: want at most 8m9"},
+	} {
+		if err := specError(c.settings...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.settings, err, c.want)
+		}
+	}
+	runs := specOf(t, "protocol=to", "distribution=uniform", "timestamps=counter,clock,oracle", "clock-skew=1ms,10ms")
+	var got []string
+	for i := range runs {
+		got = append(got, fmt.Sprint(runs[i].Timestamps, " ", runs[i].ClockSkew))
+	}
+	if want := "counter 0s, clock 1ms, clock 10ms, oracle 0s"; strings.Join(got, ", ") != want {
+		t.Errorf("runs %s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+func specError(settings ...string) error {
+	s := sim.NewSpec()
+	for _, kv := range settings {
+		name, value, _ := strings.Cut(kv, "=")
+		if err := s.Set(name, value); err != nil {
+			return err
+		}
+	}
+	_, err := s.Expand()
+	return err
+}
