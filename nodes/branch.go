@@ -36,10 +36,11 @@ type branch struct {
 
 	// As a participant of a two-phase commit.
 	coordinator txnproto.ShardID
-	coord       int32 // the commit's index there
-	finishing   bool  // its finish entry is on the way to the log
-	own         bool  // this shard coordinates it
-	readOnly    bool  // the whole transaction wrote nowhere
+	coord       int32              // the commit's index there
+	finishing   bool               // its finish entry is on the way to the log
+	own         bool               // this shard coordinates it
+	prepareTS   txnproto.Timestamp // under ClockCommit: its machine's clock when it prepared
+	readOnly    bool               // the whole transaction wrote nowhere
 
 	accessed []span // by operations on single rows
 	ranges   bool   // it scanned, inserted or deleted

@@ -55,6 +55,7 @@ type Config struct {
 	// is that of the oldest attempt that is running.
 	NewestTS, NewTS, OldestTS func() txnproto.Timestamp
 	Oracle                    *OracleConfig // nil: timestamps are had for nothing
+	ClockCommit               bool          // see txnproto.Protocol.ClockCommit: timestamps are from clocks
 }
 
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients

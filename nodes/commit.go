@@ -41,8 +41,9 @@ type coord struct {
 	wrote    int32 // rows written, over all participants
 	agreed   txnproto.Vote
 	parts    txnproto.Parts
-	ownDone  event.Time // when the own branch was prepared
-	decided  event.Time // when the last vote was in
+	ownDone  event.Time         // when the own branch was prepared
+	decided  event.Time         // when the last vote was in
+	stamp    txnproto.Timestamp // the greatest of the branches' prepareTS
 }
 
 // vote is a participant's answer.
@@ -185,6 +186,7 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 			return
 		}
 		b.state = branchPrepared
+		co.stamp = max(co.stamp, b.prepareTS)
 		if reason := h.agree(co, b.tx.Vote); reason != txnproto.NoReason {
 			h.takeVote(co, 0, voteNo, reason)
 			return
@@ -240,6 +242,7 @@ func (h *Host) vote(b *branch, o txnproto.Outcome, readOnly bool, reason txnprot
 	if h.c.coordinatorLog && o == txnproto.Committed {
 		m.Puts = append(m.Puts[:0], b.tx.Puts...)
 	}
+	m.Tx.CommitTS = b.prepareTS
 	m.Key = rng.Hash(b.key, uint64(txnproto.MsgVote)<<32|uint64(h.shard))
 	h.c.toShard(h.node.id, m.Shard, m)
 }
@@ -298,6 +301,7 @@ func (h *Host) voteMsg(m *txnproto.Msg) {
 	if h.c.coordinatorLog {
 		co.setPuts(i, m.Puts)
 	}
+	co.stamp = max(co.stamp, m.Tx.CommitTS)
 	merge := v != voteNo && co.voted[i] == voteNone
 	vote := m.Vote
 	h.c.pool.Free(m)
@@ -362,6 +366,8 @@ func (h *Host) decideCommit(co *coord) {
 	case h.asksOracle():
 		h.askOracle(co)
 		return
+	case h.c.cfg.ClockCommit:
+		h.setCommitTS(co, co.stamp)
 	case h.c.cfg.Protocol.Versioning == txnproto.VersionByCommit:
 		h.setCommitTS(co, h.c.cfg.NewTS())
 	}

@@ -78,6 +78,33 @@ func (h *Host) OldestTS() txnproto.Timestamp { return h.c.oldestTS() }
 // NewestTS implements txnproto.Host.
 func (h *Host) NewestTS() txnproto.Timestamp { return h.c.cfg.NewestTS() }
 
+// PrepareTS implements txnproto.Host. From a clock it is newer than any snapshot that
+// was read at here, under an earlier leader too.
+func (h *Host) PrepareTS(tx *txnproto.Txn) txnproto.Timestamp {
+	if !h.c.cfg.ClockCommit {
+		return h.c.cfg.NewestTS()
+	}
+	h.met = h.c.clients.NodeStamp(h.node.id, h.met)
+	h.branches[tx.Slot].prepareTS = h.met
+	return h.met
+}
+
+// early reports whether operation m has to wait until the node's clock shows its
+// attempt's timestamp: what would be prepared here before might otherwise belong into
+// its snapshot (Du, Elnikety, Zwaenepoel 2013, the first of the two delays of reads).
+func (h *Host) early(m *txnproto.Msg) bool {
+	if !h.c.cfg.ClockCommit {
+		return false
+	}
+	d := h.c.clients.Behind(h.node.id, m.Tx.TS)
+	if d == 0 {
+		return false
+	}
+	m.Parts[txnproto.PartTimestamp] += d
+	h.c.loop.After(d, h.c.hServed, m.Index())
+	return true
+}
+
 // Rand implements txnproto.Host.
 func (h *Host) Rand() *rng.Stream { return h.rand }
 
@@ -261,7 +288,7 @@ func (h *Host) op(m *txnproto.Msg) {
 	}
 	if m.Op.Kind == txnproto.Sequence {
 		b.tx.Claims = m.Batch.Claims
-	} else if h.hold(m) {
+	} else if h.early(m) || h.hold(m) {
 		return
 	}
 	b.state = branchIdle

@@ -45,10 +45,10 @@ func (s *Store) readOld(r *reader) {
 	}
 }
 
-// mostVersion is the largest number of a version. Timestamps of clocks are large, those
-// of a counter fit in four bytes.
+// mostVersion is the largest number of a version: timestamps may come from clocks, and
+// are large then.
 func (s *Store) mostVersion() txnproto.Version {
-	if s.versioning == txnproto.VersionByBegin {
+	if s.versioning.KeepsOld() {
 		return math.MaxInt64
 	}
 	return math.MaxUint32
@@ -56,14 +56,14 @@ func (s *Store) mostVersion() txnproto.Version {
 
 // appendVersion appends a version as wide as mostVersion.
 func (s *Store) appendVersion(b []byte, v txnproto.Version) []byte {
-	if s.versioning == txnproto.VersionByBegin {
+	if s.versioning.KeepsOld() {
 		return binary.LittleEndian.AppendUint64(b, uint64(v))
 	}
 	return binary.LittleEndian.AppendUint32(b, uint32(v))
 }
 
 func (s *Store) readVersion(r *reader) txnproto.Version {
-	if s.versioning == txnproto.VersionByBegin {
+	if s.versioning.KeepsOld() {
 		return txnproto.Version(r.u64())
 	}
 	return txnproto.Version(r.u32())

@@ -334,7 +334,7 @@ func (c *comparison) endings() string {
 
 // partHeads are the parts' names where room is short.
 var partHeads = [txnproto.NumParts]string{
-	"network", "cpu queue", "cpu", "lock wait", "disk", "replicas", "2pc", "backoff", "admission", "think", "lost", "oracle",
+	"network", "cpu queue", "cpu", "lock wait", "disk", "replicas", "2pc", "backoff", "admission", "think", "lost", "timestamp",
 }
 
 func (c *comparison) breakdown() string {
@@ -359,7 +359,11 @@ func (c *comparison) breakdown() string {
 		}
 		g.add(cells...)
 	}
-	return "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted)\n" + g.render()
+	stamps := ""
+	if slices.Contains(parts, txnproto.PartTimestamp) {
+		stamps = "; timestamp: asking for one, or until a clock is as far"
+	}
+	return "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted" + stamps + ")\n" + g.render()
 }
 
 // reasonsWidth is at which width the list of a row's reasons is wrapped.

@@ -130,7 +130,7 @@ func (r *run) assemble() error {
 		},
 		RPCTimeout: rpcTimeout,
 		Installs:   r, Waits: r.collector,
-		Oracle:   oracle,
+		Oracle: oracle, ClockCommit: r.stamping.NodeClocks != nil,
 		NewestTS: func() txnproto.Timestamp { return r.clients.NewestTS() },
 		NewTS:    func() txnproto.Timestamp { return r.clients.NewTS() },
 		OldestTS: func() txnproto.Timestamp { return r.clients.OldestTS() },

@@ -105,6 +105,7 @@ func TestBrokenProtocolsAreCaught(t *testing.T) {
 		{"broken-mvto-no-read-check", []string{"keys=10"}},
 		{"broken-si-last-updater", []string{"keys=10"}},
 		{"broken-si-no-wait", []string{"keys=10"}},
+		{"broken-si-no-wait", []string{"keys=10", "timestamps=clock", "clock-skew=2ms"}},
 		{"broken-ssi-no-pivot", []string{"keys=10"}},
 		{"broken-calvin-out-of-turn", []string{"keys=10"}},
 	}

@@ -77,7 +77,7 @@ func (r *RunSpec) checkTimestamps() error {
 	if !ok || r.Timestamps != txnproto.FromClock || p.Draws == 0 {
 		return nil
 	}
-	if p.Draws.InOrder() {
+	if !p.OnClocks() {
 		return fmt.Errorf("timestamps: clock cannot be used with protocol %s, whose snapshots need timestamps in order of real time: want counter or oracle", r.Protocol)
 	}
 	if span := r.MaxVirtualTime + electBound + 2*r.ClockSkew; span > txnproto.LongestClocked(r.Clients) {
@@ -93,7 +93,11 @@ func (r *run) newStamping() txnproto.Stamping {
 	st := txnproto.Stamping{Source: s.Timestamps, Draws: r.protocol.Draws}
 	if s.Timestamps == txnproto.FromClock {
 		st.CatchUp = s.ClockCatchUp
-		st.Clocks = clock.New(s.Seed, "clocks", s.Clients, clock.Config{Bound: s.ClockSkew, Drift: s.ClockDrift})
+		cfg := clock.Config{Bound: s.ClockSkew, Drift: s.ClockDrift}
+		st.Clocks = clock.New(s.Seed, "clocks", s.Clients, cfg)
+		if r.protocol.ClockCommit {
+			st.NodeClocks = clock.New(s.Seed, "clocks/nodes", s.Machines, cfg)
+		}
 	}
 	return st
 }

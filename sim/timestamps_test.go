@@ -12,8 +12,8 @@ import (
 	"interleave/txnproto"
 )
 
-// drawing returns the protocols that draw timestamps, those that need them in order of
-// real time only when inOrder.
+// drawing returns the protocols that draw timestamps, those that cannot have them from
+// clocks only when inOrder.
 func drawing(t *testing.T, inOrder bool) []string {
 	t.Helper()
 	var names []string
@@ -22,7 +22,7 @@ func drawing(t *testing.T, inOrder bool) []string {
 		if !ok {
 			t.Fatalf("no protocol %s", name)
 		}
-		if p.Draws != 0 && (inOrder || !p.Draws.InOrder()) {
+		if p.Draws != 0 && (inOrder || p.OnClocks()) {
 			names = append(names, name)
 		}
 	}
@@ -147,6 +147,27 @@ func TestSlowClocksStarve(t *testing.T) {
 	}
 }
 
+// TestSnapshotsWaitForClocks: under si with exact clocks no operation comes before its
+// machine's clock is as far; with skew those of fast clients do, and wait.
+func TestSnapshotsWaitForClocks(t *testing.T) {
+	run := func(skew string) *reports.Result {
+		res := runOne(t, specOf(t, "protocol=si", "replication=quorum", "distribution=uniform", "keys=10000", "requests=2000", "timestamps=clock", "clock-skew="+skew)[0])
+		mustBeOK(t, res)
+		return res
+	}
+	if waited := run("0s").Breakdown[txnproto.PartTimestamp]; waited != 0 {
+		t.Errorf("with exact clocks operations waited %v", waited)
+	}
+	res := run("10ms")
+	if share := res.Breakdown.Share(txnproto.PartTimestamp); share < 0.1 {
+		t.Errorf("with clocks 10 ms off operations waited %.3f of the time", share)
+	}
+	slow, fast := res.ClientGroups[0].Latency.P50NS, res.ClientGroups[3].Latency.P50NS
+	if fast < slow+int64(3*time.Millisecond) {
+		t.Errorf("median latency %v of slow clocks, %v of fast ones", time.Duration(slow), time.Duration(fast))
+	}
+}
+
 // TestOracleAloneByHand works out what a client alone pays for its timestamps: a way
 // there, a way back and the oracle's service for each.
 func TestOracleAloneByHand(t *testing.T) {
@@ -233,7 +254,7 @@ func TestTimestampSettingsAreChecked(t *testing.T) {
 		settings []string
 		want     string
 	}{
-		{[]string{"protocol=si", "timestamps=clock"}, "timestamps: clock cannot be used with protocol si, whose snapshots need timestamps in order of real time: want counter or oracle"},
+		{[]string{"protocol=ssi", "timestamps=clock"}, "timestamps: clock cannot be used with protocol ssi, whose snapshots need timestamps in order of real time: want counter or oracle"},
 		{[]string{"protocol=to", "clock-skew=1ms"}, "clock-skew: 1ms has no use with timestamps counter: want timestamps clock"},
 		{[]string{"protocol=to", "timestamps=clock", "oracle-service=1ms"}, "oracle-service: 1ms has no use with timestamps clock: want timestamps oracle"},
 		{[]string{"protocol=to", "timestamps=sundial"}, `timestamps: "sundial" is unknown`},

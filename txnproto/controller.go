@@ -252,6 +252,9 @@ type Host interface {
 	// NewestTS is the newest timestamp that any attempt of the run has drawn so far,
 	// 0 before the first: what a controller without memory must reckon with.
 	NewestTS() Timestamp
+	// PrepareTS is a timestamp that is not newer than tx's commit will be, and not older
+	// than the snapshot of any operation that was granted here. To be called in Prepare.
+	PrepareTS(tx *Txn) Timestamp
 	// OldestTS is the oldest timestamp that a running attempt of the run may read
 	// at: versions that only older ones would see are garbage.
 	OldestTS() Timestamp

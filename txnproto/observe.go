@@ -23,7 +23,7 @@ const (
 	PartAdmission                // from intended arrival to the first begin
 	PartThink                    // pauses of the program inside the transaction
 	PartLostAttempts             // attempts that aborted
-	PartTimestamp                // asking the oracle for timestamps: the way, its queue, its service
+	PartTimestamp                // asking the oracle for timestamps: the way, its queue, its service; or until a machine's clock shows one
 	NumParts
 )
 

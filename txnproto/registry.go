@@ -231,6 +231,12 @@ type Protocol struct {
 	// Draws says when transactions draw timestamps.
 	Draws Draws
 
+	// ClockCommit lets it run on loose clocks although it draws at commit: a snapshot
+	// is the reading of the client's clock, operations wait until their machine's clock
+	// is as far, each branch prepares at its machine's reading (Host.PrepareTS), and
+	// the greatest of these is the commit's timestamp.
+	ClockCommit bool
+
 	// Agree merges a branch's vote into the sum of those before it, zero at first, and
 	// may end the commit with a reason; nil: votes carry nothing. The order of votes
 	// must not matter.

@@ -322,7 +322,7 @@ func (s *session) reply(m *Msg) {
 	s.account(m)
 	if m.Reason != NoReason {
 		s.dropBranch(m.Shard)
-		if (m.Reason == TSOrder || m.Reason == LeaderChange) && s.c.cfg.Stamping.CatchUp {
+		if s.c.cfg.Stamping.CatchUp && (m.Reason == TSOrder || m.Reason == WriteConflict || m.Reason == LeaderChange) {
 			s.c.moveOn(s, m.Met)
 		}
 		s.aborted(m.Reason)
@@ -454,6 +454,7 @@ func (s *session) outcome(m *Msg) {
 	switch m.Outcome {
 	case Committed:
 		s.wrote = m.Wrote
+		s.seen(m.Tx.CommitTS)
 		s.committed()
 	case Aborted:
 		s.branches = s.branches[:0] // the coordinator has told them

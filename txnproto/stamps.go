@@ -46,6 +46,9 @@ func (d Draws) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// OnClocks reports whether the protocol is right with timestamps from loose clocks.
+func (p *Protocol) OnClocks() bool { return p.ClockCommit || !p.Draws.InOrder() }
+
 // InOrder reports whether the protocol relies on timestamps that are drawn in order of
 // real time: who reads at a snapshot must find all that was committed before it.
 func (d Draws) InOrder() bool { return d&(DrawsReader|DrawsStatement|DrawsCommit) != 0 }
@@ -86,15 +89,18 @@ type Stamping struct {
 	// CatchUp lets a client whose attempt was refused as too old move its clock on past
 	// the newest timestamp that the shard has met.
 	CatchUp bool
+	// NodeClocks are the machines' own, under Protocol.ClockCommit with FromClock.
+	NodeClocks *clock.Clocks
 }
 
 // A clock's timestamps are made as Bernstein and Goodman have it (1981, sec. 4), after
 // Lamport: the reading above, the number of the client below. A client's readings are
 // made to increase, by a nanosecond where the clock stands, so that its timestamps are
-// unique and in the order of its attempts.
+// unique and in the order of its attempts. Machines have the number behind the last
+// client's, so that a commit never has the timestamp of a snapshot.
 
-// clientBits is how many low bits of a clock's timestamp name one of n clients.
-func clientBits(n int) int { return bits.Len(uint(n - 1)) }
+// clientBits is how many low bits of a clock's timestamp name one of n clients, or none.
+func clientBits(n int) int { return bits.Len(uint(n)) }
 
 // LongestClocked is the longest run for which the timestamps of n clients' clocks
 // have room: they stay below 2^63, as versions must.
@@ -125,11 +131,36 @@ func (c *Clients) readClock(s *session) Timestamp {
 	return ts
 }
 
+// readingOf is the reading that a clock's timestamp was made of.
+func (c *Clients) readingOf(ts Timestamp) event.Time {
+	return event.Time(ts >> clientBits(len(c.sessions))).Add(-c.cfg.Stamping.Clocks.Bound() - 1)
+}
+
+// NodeStamp draws a timestamp from a machine's clock, newer than met.
+func (c *Clients) NodeStamp(n NodeID, met Timestamp) Timestamp {
+	reading := c.cfg.Stamping.NodeClocks.Read(int(n), c.loop.Now())
+	if met != 0 {
+		reading = max(reading, c.readingOf(met)+1)
+	}
+	return c.clockStamp(reading) + Timestamp(len(c.sessions))
+}
+
+// Behind is about how long a machine's clock takes until it shows what a client's did
+// when it drew ts; 0 when it is past that.
+func (c *Clients) Behind(n NodeID, ts Timestamp) time.Duration {
+	return max(c.readingOf(ts).Sub(c.cfg.Stamping.NodeClocks.Read(int(n), c.loop.Now())), 0)
+}
+
+// seen makes the session's next timestamp newer than that of its own commit.
+func (s *session) seen(commit Timestamp) {
+	if s.c.fromClock() && commit != 0 {
+		s.reading = max(s.reading, s.c.readingOf(commit))
+	}
+}
+
 // moveOn sets the session's clock past a timestamp that the session was too late for.
 func (c *Clients) moveOn(s *session, met Timestamp) {
-	st := &c.cfg.Stamping
-	reading := event.Time(met >> clientBits(len(c.sessions))).Add(-st.Clocks.Bound() - 1)
-	st.Clocks.MoveOn(int(s.id), c.loop.Now(), reading+1)
+	c.cfg.Stamping.Clocks.MoveOn(int(s.id), c.loop.Now(), c.readingOf(met)+1)
 }
 
 // NewTS draws a timestamp from the counter: newer than all drawn from it before.

@@ -91,7 +91,11 @@ func listProtocols(w io.Writer) {
 		fmt.Fprintf(w, "  %-14s %s\n", p.Name, p.Help)
 		fmt.Fprintf(w, "      family: %s; promises: %s\n      source: %s\n", p.Family, p.Promise, p.Source)
 		if p.Draws != 0 {
-			fmt.Fprintf(w, "      draws timestamps: %v\n", p.Draws)
+			clocks := ""
+			if p.OnClocks() {
+				clocks = "; they may come from loose clocks"
+			}
+			fmt.Fprintf(w, "      draws timestamps: %v%s\n", p.Draws, clocks)
 		}
 		writeParams(w, p.Params)
 	}

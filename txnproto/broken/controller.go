@@ -52,6 +52,14 @@ func (h *host) NewestTS() txnproto.Timestamp {
 	return h.Host.NewestTS()
 }
 
+func (h *host) PrepareTS(tx *txnproto.Txn) txnproto.Timestamp {
+	ts := h.Host.PrepareTS(tx)
+	if h.c.late {
+		return math.MaxUint64
+	}
+	return ts
+}
+
 func (c *controller) Access(tx *txnproto.Txn, op *txnproto.Op) txnproto.Verdict {
 	for tx.Slot >= len(c.scans) {
 		c.scans = append(c.scans, scan{})

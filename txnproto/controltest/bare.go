@@ -56,6 +56,9 @@ func (h *Bare) NewVersion() txnproto.Version {
 	return h.exposed
 }
 
+// PrepareTS returns the newest timestamp drawn.
+func (h *Bare) PrepareTS(*txnproto.Txn) txnproto.Timestamp { return h.newest }
+
 // OldestTS returns the newest timestamp drawn: one transaction runs at a time.
 func (h *Bare) OldestTS() txnproto.Timestamp { return h.newest }
 

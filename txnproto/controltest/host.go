@@ -34,6 +34,9 @@ func (s *Shard) NewVersion() txnproto.Version {
 	return s.exposed
 }
 
+// PrepareTS returns the newest timestamp drawn.
+func (s *Shard) PrepareTS(*txnproto.Txn) txnproto.Timestamp { return s.d.newest }
+
 // OldestTS returns the timestamp of the oldest undecided attempt, or the newest
 // drawn when there is none; with skew, none that is not the oldest to come.
 func (s *Shard) OldestTS() txnproto.Timestamp {

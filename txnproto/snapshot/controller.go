@@ -32,7 +32,7 @@ type branch struct {
 	op       *txnproto.Op
 	locked   bool // its operation has the lock that it needs
 	prepared bool
-	bound    txnproto.Timestamp // when prepared: it commits at a later timestamp
+	bound    txnproto.Timestamp // when prepared: it commits at no earlier timestamp
 	record   recordID           // ssi: what is remembered of it
 
 	waits   bool    // for the end of a prepared transaction; waits for locks are the lock table's
@@ -249,7 +249,7 @@ func (c *controller) Prepare(tx *txnproto.Txn) txnproto.Verdict {
 	if v := c.locks.control.Prepare(tx); !v.IsGranted() {
 		panic("snapshot: " + tx.ID.String() + ": the lock table does not let it prepare")
 	}
-	b.prepared, b.bound = true, c.host.NewestTS()
+	b.prepared, b.bound = true, c.host.PrepareTS(tx)
 	c.prepared.add(tx)
 	if c.conflicts != nil {
 		tx.Vote = c.conflicts.prepare(b.record, tx, b.bound)

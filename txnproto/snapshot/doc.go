@@ -19,14 +19,28 @@
 //   - W has not prepared here: it will be decided later than now, hence c > s: not seen.
 //   - W has prepared here: c may be on either side of s, so the reader waits for
 //     W's end, unless s is not above the newest timestamp drawn when W prepared
-//     here, for c is above that. (Du, Elnikety, Zwaenepoel 2013, Clock-SI, has the
-//     same wait and the same lower bound, by clocks.)
+//     here, for c is above that.
 //
 // That wait is short, a commit's, and cannot be part of a deadlock: who has prepared
 // has no operation under way on any shard and waits for nobody.
 //
 // Locks of rows are another matter: writers wait for each other in any order, and
 // cycles are found and broken by the detection of 2pl, within and across shards.
+//
+// # Loose clocks
+//
+// With --timestamps clock si is Clock-SI (Du, Elnikety, Zwaenepoel 2013): s is the reading
+// of the client's clock; each branch prepares at the reading of its machine's, and c is
+// the greatest of these. The wait for W is the same, with the reading at which it
+// prepared here as the lower bound. What "later than now" says of W that has not
+// prepared holds because an operation that comes before its machine's clock shows s
+// waits until it does: the hosts see to that, and to a new leader's readings being
+// beyond the snapshots served by the one before, whose clock may have been ahead.
+// Ours differs in that the client reads the clock, not a partition, and in that a
+// client's next snapshot is beyond its own last commit, so it sees that.
+//
+// rc, ssi and mv2pl rely on the order of real time in more than this and need a counter
+// or an oracle.
 //
 // # Leaders
 //

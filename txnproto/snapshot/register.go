@@ -64,6 +64,7 @@ func init() {
 		Promise:      "snapshot",
 		Help:         "snapshot isolation: reads at the snapshot of the begin, the first updater of a row wins",
 		Source:       "Berenson et al. 1995 (sec. 4.2); across shards as Du, Elnikety, Zwaenepoel 2013",
+		ClockCommit:  true,
 		Params:       locks,
 		DropReadOnly: true,
 	})
