@@ -154,6 +154,12 @@ func (c *comparison) heading() string {
 	if t := get("timestamps"); t != "counter" {
 		add("timestamps ", t)
 		add("clock skew ", get("clock-skew"))
+		if d := get("clock-drift"); d != "0" {
+			add("drift ", d, " ppm")
+		}
+		if get("clock-catch-up") == "true" {
+			add("clients catch up")
+		}
 	}
 	add("seed ", get("seed"))
 	// Lines break between settings, not within one.
