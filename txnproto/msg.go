@@ -76,40 +76,54 @@ type Branch struct {
 // come from a Pool and go back to it; whoever has handled one frees it or sends
 // it on.
 type Msg struct {
-	Kind   MsgKind
-	index  uint32
-	Epoch  uint32 // of the receiving node, when it began to serve the message
-	Node   NodeID // the node it goes to or comes from
-	Peer   NodeID // node to node: the sender
-	Shard  ShardID
-	From   ShardID // node to node: the sender's shard
-	Slot   int32   // of the branch at the receiving host, or of the sender's in a reply
-	Coord  int32   // of the commit at its coordinator: prepare, vote, decide, ack, timestamp (-1: a client asks)
-	Tx     Info
-	Op     Op
-	OpSeq  int32
-	Save   int32  // savepoints set so far
-	Key    uint64 // what the message is: its latency and service time are drawn from it
-	Result Result
-	Reason AbortReason
-	Met    Timestamp // of a refusal: the newest timestamp that the shard has met
-	// Outcome and ReadOnly are a vote's or a decision's.
-	Outcome  Outcome
-	ReadOnly bool
-	Vote     Vote  // of a vote: the branch's; of a decision: what all came to
-	Wrote    int32 // rows written: at the sender's shard in a vote, in all in an outcome; -1: not known
-	// LockPoint says that the attempt needs no lock beyond those that it holds once the
-	// operation is done, and of these at the shard only Ahead's; see Growth.
-	LockPoint bool
-	Ahead     []Op
-	Branches  []Branch
-	Puts      []Put  // of a vote or a pending commit, where the coordinator's log has all writes
-	Term      uint64 // of the leader that recovers: recover, pending, recovered
-	Control   Message
-	Batch     *Batch // of a control message that has one; of Sequence: the attempt and its claims; kept for reuse
-	Parts     Parts  // latency spent at the node
+	Kind      MsgKind
+	Outcome   Outcome // of a vote or a decision, as is ReadOnly
+	ReadOnly  bool
+	LockPoint bool // the attempt needs no lock beyond those that it holds once the operation is done; see Extra.Ahead
+	index     uint32
+	Epoch     uint32 // of the receiving node, when it began to serve the message
+	Node      NodeID // the node it goes to or comes from
+	Peer      NodeID // node to node: the sender
+	Shard     ShardID
+	From      ShardID // node to node: the sender's shard
+	Slot      int32   // of the branch at the receiving host, or of the sender's in a reply
+	Coord     int32   // of the commit at its coordinator: prepare, vote, decide, ack, timestamp (-1: a client asks)
+	OpSeq     int32
+	Save      int32 // savepoints set so far
+	Wrote     int32 // rows written: at the sender's shard in a vote, in all in an outcome; -1: not known
+	Reason    AbortReason
+	Tx        Info
+	Key       uint64 // what the message is: its latency and service time are drawn from it
+	Op        Op
+	Result    Result
+	Met       Timestamp // of a refusal: the newest timestamp that the shard has met
+	Parts     Parts     // latency spent at the node
 	Arrived   event.Time
 	Service   time.Duration
+	*Extra    // never nil
+}
+
+// Extra is what few messages carry. It is kept apart so that the many, operations
+// and their replies, are small.
+type Extra struct {
+	Vote     Vote // of a vote: the branch's; of a decision: what all came to
+	Ahead    []Op // at the lock point: the operations ahead whose locks are kept; see Growth
+	Branches []Branch
+	Puts     []Put  // of a vote or a pending commit, where the coordinator's log has all writes
+	Term     uint64 // of the leader that recovers: recover, pending, recovered
+	Control  Message
+	Batch    *Batch // of a control message that has one; of Sequence: the attempt and its claims; kept for reuse
+}
+
+// reset empties x, whose slices and batch keep their memory.
+func (x *Extra) reset() {
+	*x = Extra{
+		Ahead: x.Ahead[:0], Branches: x.Branches[:0], Puts: x.Puts[:0],
+		Control: Message{Txns: x.Control.Txns[:0]}, Batch: x.Batch,
+	}
+	if x.Batch != nil {
+		x.Batch.Reset()
+	}
 }
 
 // Index names the message in its pool, for the argument of an event.
@@ -129,7 +143,7 @@ func (p *Pool) New(k MsgKind) *Msg {
 		m.Kind = k
 		return m
 	}
-	m := &Msg{Kind: k, index: uint32(len(p.all))}
+	m := &Msg{Kind: k, index: uint32(len(p.all)), Extra: new(Extra)}
 	p.all = append(p.all, m)
 	return m
 }
@@ -139,13 +153,14 @@ func (p *Pool) At(index uint64) *Msg { return p.all[index] }
 
 // Free takes m back. Its slices keep their memory.
 func (p *Pool) Free(m *Msg) {
-	index, branches, rows, txns, ahead := m.index, m.Branches[:0], m.Result.Rows[:0], m.Control.Txns[:0], m.Ahead[:0]
-	batch, puts := m.Batch, m.Puts[:0]
+	index, rows, extra := m.index, m.Result.Rows[:0], m.Extra
+	// An operation, or the reply that it became, has extras at a lock point and when
+	// it asks for a place; to look at the extras themselves would cost what it saves.
+	plain := (m.Kind == MsgOp || m.Kind == MsgReply) && !m.LockPoint && m.Op.Kind != Sequence
 	*m = Msg{} // in place: a literal with these fields would be built elsewhere and copied
-	m.index, m.Branches, m.Result.Rows, m.Control.Txns, m.Ahead = index, branches, rows, txns, ahead
-	m.Batch, m.Puts = batch, puts
-	if batch != nil {
-		batch.Reset()
+	m.index, m.Result.Rows, m.Extra = index, rows, extra
+	if !plain {
+		extra.reset()
 	}
 	p.free = append(p.free, m)
 }

@@ -74,20 +74,35 @@ func TestPool(t *testing.T) {
 	if p.At(a.Index()) != a || p.At(b.Index()) != b || p.Live() != 2 {
 		t.Fatalf("two messages, %d live", p.Live())
 	}
-	a.Branches = append(a.Branches, Branch{Shard: 1})
-	a.Control.Txns = append(a.Control.Txns, 5)
-	a.Result.Rows = append(a.Result.Rows, Row{Key: 1})
-	a.Tx.ID, a.Outcome, a.ReadOnly, a.Wrote = 4, Committed, true, 2
-	index := a.Index()
-	p.Free(a)
-	c := p.New(MsgReply)
-	if c.Index() != index || c.Kind != MsgReply || p.Live() != 2 {
-		t.Errorf("a freed message is not used again: %+v", c)
+	for _, kind := range []MsgKind{MsgOp, MsgReply, MsgCommit, MsgVote, MsgControl} {
+		a.Kind = kind
+		a.Result.Rows = append(a.Result.Rows, Row{Key: 1})
+		a.Tx.ID, a.Outcome, a.ReadOnly, a.Wrote = 4, Committed, true, 2
+		switch kind {
+		case MsgOp: // at its lock point
+			a.LockPoint, a.Ahead = true, append(a.Ahead, Op{Key: 2})
+		case MsgReply: // to a request for a place
+			a.Op.Kind = Sequence
+			a.OwnBatch().Claims = append(a.OwnBatch().Claims, Claim{})
+		case MsgCommit:
+			a.Branches = append(a.Branches, Branch{Shard: 1})
+		case MsgVote:
+			a.Vote[1], a.Puts = 3, append(a.Puts, Put{Key: 2})
+		default:
+			a.Control.Txns = append(a.Control.Txns, 5)
+		}
+		index := a.Index()
+		p.Free(a)
+		c := p.New(MsgDecide)
+		if c.Index() != index || c.Kind != MsgDecide || p.Live() != 2 {
+			t.Errorf("a freed message is not used again: %+v", c)
+		}
+		if c.Tx != (Info{}) || c.Op != (Op{}) || c.Outcome != Undecided || c.ReadOnly || c.LockPoint || c.Wrote != 0 || c.Vote != (Vote{}) ||
+			len(c.Branches)+len(c.Control.Txns)+len(c.Result.Rows)+len(c.Ahead)+len(c.Puts) != 0 || c.Batch != nil && len(c.Batch.Claims) != 0 {
+			t.Errorf("a message used again is not empty: %+v, %+v", c, c.Extra)
+		}
 	}
-	if c.Tx != (Info{}) || c.Outcome != Undecided || c.ReadOnly || c.Wrote != 0 || len(c.Branches)+len(c.Control.Txns)+len(c.Result.Rows) != 0 {
-		t.Errorf("a message used again is not empty: %+v", c)
-	}
-	if cap(c.Branches) == 0 || cap(c.Control.Txns) == 0 || cap(c.Result.Rows) == 0 {
+	if cap(a.Branches) == 0 || cap(a.Control.Txns) == 0 || cap(a.Result.Rows) == 0 || cap(a.Ahead) == 0 || cap(a.Puts) == 0 {
 		t.Error("a freed message loses its memory")
 	}
 }
