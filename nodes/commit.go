@@ -467,7 +467,7 @@ func (h *Host) sendDecide(co *coord, i int, o txnproto.Outcome) {
 // decide takes the coordinator's decision.
 func (h *Host) decide(m *txnproto.Msg) {
 	b := h.find(m.Tx.ID, m.Slot)
-	if b == nil && m.Slot >= 0 && (h.machine.prepared[m.Tx.ID] != nil || h.c.coordinatorLog) {
+	if b == nil && m.Slot >= 0 && (h.machine.prepared.get(m.Tx.ID) != nil || h.c.coordinatorLog) {
 		b = h.find(m.Tx.ID, -1) // recovered: it has another slot since
 	}
 	if b == nil {

@@ -41,8 +41,8 @@ type lastCommit struct {
 // Invariant: it depends on the entries applied and on nothing else.
 type machine struct {
 	store    *Store
-	prepared map[txnproto.TxnID]*prepared
-	decided  map[txnproto.TxnID]*decision
+	prepared txnTable[prepared]
+	decided  txnTable[decision]
 	last     []lastCommit // by client
 	// carried is, by client, the newest commit whose writes an EntryInstall has brought. A
 	// client's commits come to a shard in order: see Host.hold.
@@ -55,9 +55,7 @@ type machine struct {
 
 func newMachine(s *Store) *machine {
 	return &machine{
-		store:    s,
-		prepared: map[txnproto.TxnID]*prepared{},
-		decided:  map[txnproto.TxnID]*decision{},
+		store: s,
 	}
 }
 
@@ -69,8 +67,8 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	}
 	m.index = index
 	for _, t := range e.Forget {
-		if d := m.decided[t]; d != nil {
-			delete(m.decided, t)
+		if d := m.decided.get(t); d != nil {
+			m.decided.del(t)
 			m.freeDecided = append(m.freeDecided, d)
 		}
 	}
@@ -84,13 +82,13 @@ func (m *machine) Apply(index uint64, e *Entry) {
 			d.info = e.info()
 			d.participants = append(d.participants[:0], e.Participants...)
 			d.remote, d.remotes = append(d.remote[:0], e.Remote...), append(d.remotes[:0], e.Remotes...)
-			m.decided[e.Txn] = d
+			m.decided.put(e.Txn, d)
 		}
 	case EntryPrepare:
 		p := m.newPrepared()
 		p.info, p.coordinator, p.index = e.info(), e.Coordinator, index
 		p.puts = append(p.puts[:0], e.Puts...)
-		m.prepared[e.Txn] = p
+		m.prepared.put(e.Txn, p)
 	case EntryFinish:
 		m.finish(e)
 	case EntryInstall:
@@ -106,7 +104,7 @@ func (m *machine) prefetch(e *Entry) {
 	case EntryCommit, EntryCommitAll, EntryInstall:
 		m.store.prefetchPuts(e.Puts)
 	case EntryFinish:
-		if p := m.prepared[e.Txn]; p != nil && e.Outcome == txnproto.Committed {
+		if p := m.prepared.get(e.Txn); p != nil && e.Outcome == txnproto.Committed {
 			m.store.prefetchPuts(p.puts)
 		}
 	case EntryNoop, EntryPrepare, EntryBatch:
@@ -118,12 +116,12 @@ func (m *machine) prefetch(e *Entry) {
 // finish ends a prepared branch. One that is not there has been ended by an
 // earlier entry of the same decision.
 func (m *machine) finish(e *Entry) {
-	p := m.prepared[e.Txn]
+	p := m.prepared.get(e.Txn)
 	e.Puts = e.Puts[:0]
 	if p == nil {
 		return
 	}
-	delete(m.prepared, e.Txn)
+	m.prepared.del(e.Txn)
 	if e.Outcome == txnproto.Committed {
 		m.install(p.puts, e)
 		e.Puts = append(e.Puts, p.puts...)
@@ -183,8 +181,8 @@ func (m *machine) newDecision() *decision {
 
 // inDoubt returns the prepared branches in log order.
 func (m *machine) inDoubt() []*prepared {
-	ps := make([]*prepared, 0, len(m.prepared))
-	for _, p := range m.prepared { // order: sorted below
+	ps := make([]*prepared, 0, m.prepared.n)
+	for _, p := range m.prepared.all { // order: sorted below
 		ps = append(ps, p)
 	}
 	sort.Slice(ps, func(i, j int) bool { return ps[i].index < ps[j].index })
@@ -193,8 +191,8 @@ func (m *machine) inDoubt() []*prepared {
 
 // decisions returns the decisions that are not known to be carried out everywhere, by txn.
 func (m *machine) decisions() []*decision {
-	ds := make([]*decision, 0, len(m.decided))
-	for _, d := range m.decided { // order: sorted below
+	ds := make([]*decision, 0, m.decided.n)
+	for _, d := range m.decided.all { // order: sorted below
 		ds = append(ds, d)
 	}
 	sort.Slice(ds, func(i, j int) bool { return ds[i].info.ID < ds[j].info.ID })
@@ -203,7 +201,7 @@ func (m *machine) decisions() []*decision {
 
 // committed reports whether the log holds the decision to commit txn of request.
 func (m *machine) committed(client txnproto.ClientID, request txnproto.RequestID, txn txnproto.TxnID) bool {
-	if m.decided[txn] != nil {
+	if m.decided.get(txn) != nil {
 		return true
 	}
 	return int(client) < len(m.last) && m.last[client] == lastCommit{request, txn}
@@ -217,7 +215,7 @@ func (m *machine) differs(o *machine) string {
 	a, b := m.encode(nil, false), o.encode(nil, false)
 	if string(a) != string(b) {
 		return fmt.Sprintf("what atomic commit remembers: %d and %d prepared, %d and %d decisions",
-			len(m.prepared), len(o.prepared), len(m.decided), len(o.decided))
+			m.prepared.n, o.prepared.n, m.decided.n, o.decided.n)
 	}
 	return ""
 }
@@ -255,7 +253,7 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 		}
 		b = m.store.appendOld(b)
 	}
-	b = le.AppendUint64(b, uint64(len(m.prepared)))
+	b = le.AppendUint64(b, uint64(m.prepared.n))
 	for _, p := range m.inDoubt() {
 		e := Entry{Kind: EntryPrepare, Coordinator: p.coordinator, Puts: p.puts}
 		e.Versioned = m.store.versioning == txnproto.VersionByExposure
@@ -263,7 +261,7 @@ func (m *machine) encode(b []byte, rows bool) []byte {
 		b = appendSized(b, &e)
 		b = le.AppendUint64(b, p.index)
 	}
-	b = le.AppendUint64(b, uint64(len(m.decided)))
+	b = le.AppendUint64(b, uint64(m.decided.n))
 	for _, d := range m.decisions() {
 		e := Entry{Kind: EntryCommit, Participants: d.participants}
 		if len(d.remotes) > 0 {
@@ -321,11 +319,11 @@ func (m *machine) Restore(rd io.Reader) error {
 	n.store.readOld(&r)
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		e := r.entry()
-		n.prepared[e.Txn] = &prepared{e.info(), e.Coordinator, r.u64(), e.Puts}
+		n.prepared.put(e.Txn, &prepared{e.info(), e.Coordinator, r.u64(), e.Puts})
 	}
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		e := r.entry()
-		n.decided[e.Txn] = &decision{e.info(), e.Participants, e.Remote, e.Remotes}
+		n.decided.put(e.Txn, &decision{e.info(), e.Participants, e.Remote, e.Remotes})
 	}
 	for i := r.u64(); i > 0 && !r.bad; i-- {
 		n.last = append(n.last, lastCommit{txnproto.RequestID(r.u64()), txnproto.TxnID(r.u64())})

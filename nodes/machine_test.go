@@ -166,8 +166,8 @@ func TestMachineFinish(t *testing.T) {
 	if r := m.store.Get(4); r.Version != 1 || r.Value != 1 {
 		t.Errorf("an aborted write is installed: %+v", r)
 	}
-	if len(m.prepared) != 0 {
-		t.Errorf("%d still prepared", len(m.prepared))
+	if m.prepared.n != 0 {
+		t.Errorf("%d still prepared", m.prepared.n)
 	}
 	defer func() {
 		if recover() == nil {
@@ -185,7 +185,7 @@ func TestMachineRemembersCommits(t *testing.T) {
 		t.Error("a decision that is not carried out is forgotten")
 	}
 	m.Apply(3, &Entry{Kind: EntryNoop, Forget: []txnproto.TxnID{5}})
-	if m.committed(3, 2, 5) || len(m.decided) != 0 {
+	if m.committed(3, 2, 5) || m.decided.n != 0 {
 		t.Error("a decision that is carried out is kept")
 	}
 	if !m.committed(3, 4, 9) || m.committed(3, 4, 8) || m.committed(2, 4, 9) || m.committed(100, 4, 9) {
