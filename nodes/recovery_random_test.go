@@ -84,10 +84,10 @@ func runCrashes(t *testing.T, seed uint64, coordinatorLog bool) *world {
 	}
 	w.finish()
 	for s, h := range w.cluster.hosts {
-		if n := len(h.machine.prepared); n > 0 {
+		if n := h.machine.prepared.n; n > 0 {
 			t.Errorf("%v: %d branches are still prepared", txnproto.ShardID(s), n)
 		}
-		if n := len(h.machine.decided) - len(h.forget); n > 0 {
+		if n := h.machine.decided.n - len(h.forget); n > 0 {
 			t.Errorf("%v: %d decisions are not forgotten", txnproto.ShardID(s), n)
 		}
 	}
