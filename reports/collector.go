@@ -151,7 +151,9 @@ func (c *Collector) AttemptEnded(a *txnproto.AttemptRecord) {
 			c.keys.aborted(a.Key)
 		}
 	}
-	c.batches.attempt(a.End, aborted)
+	if aborted || a.Outcome == txnproto.Committed {
+		c.batches.attempt(a.End, aborted)
+	}
 }
 
 // Barren returns how many attempts were aborted since a request ended last,

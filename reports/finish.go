@@ -41,7 +41,7 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 		r.Throughput = float64(r.Committed) / seconds
 		r.AttemptsPerS = float64(all.finished) / seconds
 	}
-	r.AbortRatio = ratio(r.AbortedAttempts, all.finished)
+	r.AbortRatio = ratio(r.AbortedAttempts, all.judged())
 	r.AbortsPerCommit = ratio(r.AbortedAttempts, r.Committed)
 	r.WastedWork = ratio(c.wastedWork, c.wastedWork+c.usefulWork)
 	r.AgeRatio = ratio(r.Latency.P99NS, r.Latency.P50NS)
@@ -79,6 +79,10 @@ func (s *classStats) add(o *classStats) {
 	s.attempts.add(&o.attempts)
 }
 
+// judged counts the finished attempts that committed or were aborted: what a
+// program rolls back itself says nothing of the concurrency control.
+func (s *classStats) judged() uint64 { return s.finished - s.endings[txnproto.EndRolledBack] }
+
 func (s *classStats) aborted() uint64 {
 	var n uint64
 	for _, x := range s.aborts {
@@ -91,7 +95,7 @@ func (s *classStats) result(name string) Class {
 	return Class{
 		Name: name, Committed: s.endings[txnproto.EndCommitted], RolledBack: s.endings[txnproto.EndRolledBack],
 		GivenUp: s.endings[txnproto.EndGivenUp], Unfinished: s.open, Starved: s.starved,
-		AttemptsDone: s.finished, Aborted: s.aborted(), AbortRatio: ratio(s.aborted(), s.finished),
+		AttemptsDone: s.finished, Aborted: s.aborted(), AbortRatio: ratio(s.aborted(), s.judged()),
 		Aborts: reasons(&s.aborts), OpsMean: ratio(s.goodOps, s.endings[txnproto.EndCommitted]),
 		Attempts: s.attempts.attemptsSummary(), Latency: s.latency.latencySummary(),
 		AttemptMean: int64(s.ran) / int64(max(s.finished, 1)), Breakdown: Breakdown(s.parts),
@@ -123,7 +127,9 @@ func (c *Collector) unfinished(r *Result, now event.Time, open []Open) {
 		r.OldestNS = max(r.OldestNS, int64(age))
 		c.longestOpen = max(c.longestOpen, age)
 		c.stillWaits(o, now)
-		if o.Attempts <= c.cfg.StarvationAttempts && int64(age) <= ageFactor*r.Latency.P50NS {
+		// Without a commit there is no latency to be much older than.
+		old := r.Committed > 0 && int64(age) > ageFactor*r.Latency.P50NS
+		if o.Attempts <= c.cfg.StarvationAttempts && !old {
 			continue
 		}
 		s.starved++

@@ -249,11 +249,19 @@ func (c *comparison) summary() string {
 			half = formatRate(r.Confidence.Throughput.Half)
 		}
 		cells := append(c.label(r), formatRate(r.Throughput), half, formatRatio(r.AbortRatio),
-			formatTime(r.Latency.P50NS), formatTime(r.Latency.P99NS), formatCount(uint64(r.Attempts.Max)),
-			formatShare(r.Starved), fair, r.Isolation.Found, shortDigest(r.Digest))
+			ofCommits(r.Committed, formatTime(r.Latency.P50NS)), ofCommits(r.Committed, formatTime(r.Latency.P99NS)),
+			ofCommits(r.Committed, formatCount(uint64(r.Attempts.Max))), formatShare(r.Starved), fair, r.Isolation.Found, shortDigest(r.Digest))
 		g.add(cells...)
 	}
 	return g.render()
+}
+
+// ofCommits returns text, a figure of the committed requests, if there are any.
+func ofCommits(committed uint64, text string) string {
+	if committed == 0 {
+		return "–"
+	}
+	return text
 }
 
 func shortDigest(d string) string { return d[:min(len(d), 8)] }
@@ -295,6 +303,9 @@ func (c *comparison) notes() []string {
 		if n := r.Isolation.Note; n != "" && !slices.Contains(notes, n) {
 			notes = append(notes, n)
 		}
+		if r.Verdict == VerdictOK && r.Committed == 0 {
+			notes = append(notes, c.name(r)+": no request committed in the window, so what commits would tell is left out")
+		}
 		for _, n := range r.Notes {
 			notes = append(notes, c.name(r)+": "+n)
 		}
@@ -317,7 +328,7 @@ func (c *comparison) endings() string {
 		{"unfinished", func(r *Result) string { return formatCount(r.Unfinished) }, true},
 		{"the oldest", func(r *Result) string { return formatTime(r.OldestNS) }, true},
 		{"longest wait", func(r *Result) string { return formatTime(r.LongestWaitNS) }, true},
-		{"p99/p50", func(r *Result) string { return digits(r.AgeRatio) }, true},
+		{"p99/p50", func(r *Result) string { return ofCommits(r.Committed, digits(r.AgeRatio)) }, true},
 		{"window", func(r *Result) string { return formatTime(r.WindowNS) }, true},
 	}
 	columns = slices.DeleteFunc(columns, func(k column) bool {
@@ -359,9 +370,9 @@ func (c *comparison) breakdown() string {
 	}
 	g := c.grid(append([]string{"mean"}, heads...)...)
 	for _, r := range c.results {
-		cells := append(c.label(r), formatTime(r.Latency.MeanNS))
+		cells := append(c.label(r), ofCommits(r.Committed, formatTime(r.Latency.MeanNS)))
 		for _, p := range parts {
-			cells = append(cells, formatShare(r.Breakdown.Share(p)))
+			cells = append(cells, ofCommits(r.Committed, formatShare(r.Breakdown.Share(p))))
 		}
 		g.add(cells...)
 	}
@@ -389,8 +400,8 @@ func (c *comparison) aborts() string {
 	wide, narrow := c.grid(append(slices.Clone(counts), reasons...)...), c.grid(append(counts, "reasons")...)
 	narrow.prose = true
 	for _, r := range c.results {
-		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(r.FinishedAttempts()),
-			formatRatio2(r.AbortsPerCommit), formatShare(r.WastedWork), formatCount(r.LockWaits))
+		cells := append(c.label(r), formatCount(r.AbortedAttempts), formatCount(r.FinishedAttempts()-r.RolledBack),
+			ofCommits(r.Committed, formatRatio2(r.AbortsPerCommit)), formatShare(r.WastedWork), formatCount(r.LockWaits))
 		var each, those []string
 		for _, n := range reasons {
 			each = append(each, formatCount(r.Aborts[n]))
@@ -432,8 +443,9 @@ func (c *comparison) classes() string {
 	for _, r := range c.results {
 		for i := range r.Classes {
 			k := &r.Classes[i]
-			g.add(append(c.label(r), k.Name, formatCount(k.Committed), digits(k.OpsMean), formatRatio(k.AbortRatio),
-				formatTime(k.Latency.P50NS), formatTime(k.Latency.P99NS), formatCount(uint64(k.Attempts.Max)), formatCount(k.Starved))...)
+			g.add(append(c.label(r), k.Name, formatCount(k.Committed), ofCommits(k.Committed, digits(k.OpsMean)), formatRatio(k.AbortRatio),
+				ofCommits(k.Committed, formatTime(k.Latency.P50NS)), ofCommits(k.Committed, formatTime(k.Latency.P99NS)),
+				ofCommits(k.Committed, formatCount(uint64(k.Attempts.Max))), formatCount(k.Starved))...)
 		}
 	}
 	return "By transaction class\n" + g.render()
@@ -450,7 +462,8 @@ func (c *comparison) clientGroups() string {
 		for i := range r.ClientGroups {
 			k := &r.ClientGroups[i]
 			g.add(append(c.label(r), k.Name, formatCount(k.Committed), formatRatio(k.AbortRatio),
-				formatTime(k.Latency.P50NS), formatTime(k.Latency.P99NS), formatCount(uint64(k.Attempts.Max)), formatCount(k.Starved))...)
+				ofCommits(k.Committed, formatTime(k.Latency.P50NS)), ofCommits(k.Committed, formatTime(k.Latency.P99NS)),
+				ofCommits(k.Committed, formatCount(uint64(k.Attempts.Max))), formatCount(k.Starved))...)
 		}
 	}
 	return "By client clock, a quarter of the clients a row (by how much theirs are ahead of time)\n" + g.render()
@@ -483,7 +496,7 @@ func (c *comparison) resources() string {
 		}
 		res := &r.Resources
 		for _, n := range []uint64{res.MessageCount, res.MessageBytes / 1000, res.LogEntries, res.LogBatches, res.Fsyncs} {
-			cells = append(cells, digits(ratio(n, r.Committed)))
+			cells = append(cells, ofCommits(r.Committed, digits(ratio(n, r.Committed))))
 		}
 		g.add(cells...)
 	}
@@ -508,7 +521,7 @@ func (c *comparison) oracles() string {
 				}
 			}
 			g.add(append(c.label(r), formatShare(s.Utilisation), digits(s.QueueMean), formatCount(uint64(s.QueueMax)),
-				formatCount(asked), digits(ratio(asked, r.Committed)))...)
+				formatCount(asked), ofCommits(r.Committed, digits(ratio(asked, r.Committed))))...)
 		}
 	}
 	if len(g.rows) == 0 {

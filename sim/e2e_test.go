@@ -232,6 +232,26 @@ func TestLivelockIsSaid(t *testing.T) {
 	}
 }
 
+// TestNoCommitNoStarvation has programs that all roll back: nobody waits long, though
+// there is no latency to compare with.
+func TestNoCommitNoStarvation(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=2pl", "replication=quorum", "distribution=uniform", "requests=500", "workload-param=rollback=1")[0])
+	mustBeOK(t, r)
+	if r.Committed != 0 || r.RolledBack != 500 || r.Unfinished == 0 || r.StarvedCount != 0 {
+		t.Errorf("%d committed, %d rolled back, %d unfinished, %d starved", r.Committed, r.RolledBack, r.Unfinished, r.StarvedCount)
+	}
+	if want := float64(r.AbortedAttempts) / float64(max(r.AbortedAttempts, 1)); r.AbortRatio != want {
+		t.Errorf("abort ratio %v with %d aborted of those that did not roll back, want %v", r.AbortRatio, r.AbortedAttempts, want)
+	}
+	var table strings.Builder
+	if err := reports.WriteTable(&table, []*reports.Result{r}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "no request committed in the window") {
+		t.Errorf("the report:\n%s", &table)
+	}
+}
+
 // TestFiguresFollowFromEachOther works out figures from others, in a run whose
 // window opens while the disk is busy for attempts that commit in it.
 func TestFiguresFollowFromEachOther(t *testing.T) {
@@ -241,7 +261,7 @@ func TestFiguresFollowFromEachOther(t *testing.T) {
 		if want := float64(r.LockWaits) / float64(r.Operations); r.BlockingRatio != want {
 			t.Errorf("%s: blocking ratio %v, want %v", protocol, r.BlockingRatio, want)
 		}
-		if want := float64(r.AbortedAttempts) / float64(r.FinishedAttempts()); r.AbortRatio != want {
+		if want := float64(r.AbortedAttempts) / float64(r.AbortedAttempts+r.Committed); r.AbortRatio != want {
 			t.Errorf("%s: abort ratio %v, want %v", protocol, r.AbortRatio, want)
 		}
 		var aborts uint64

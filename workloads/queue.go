@@ -32,8 +32,13 @@ var queueInfo = Info{
 		waitParam("skip-locked"),
 		valueBytesParam(100), opThinkParam("0s"),
 	},
-	make: newQueue,
+	Requests: queueRequests,
+	make:     newQueue,
 }
+
+// queueRequests is enough to take the jobs there are by default, and to find none
+// left. A warm-up would take them before they are counted.
+const queueRequests = 120
 
 // queue is the workload of jobs: row k is job k, 0 while it is open and then how often
 // it was done. A transaction reads jobs for update from the first on until it finds
