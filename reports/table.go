@@ -129,13 +129,13 @@ func (c *comparison) heading() string {
 		add("mix ", m)
 	}
 	add("classes ", get("classes"))
-	add(groupDigits(get("keys")), " keys")
+	add(counted(get("keys"), "key"))
 	// Classes have numbers of their own, which the table of classes shows.
 	if !slices.ContainsFunc(c.results, func(r *Result) bool { return r.Setting("classes") != "" }) {
-		add(get("ops"), " operations a transaction")
+		add(counted(get("ops"), "operation a transaction", "operations a transaction"))
 	}
 	if rate := get("rate"); rate == "0" {
-		add(groupDigits(get("clients")), " clients")
+		add(counted(get("clients"), "client"))
 		if t := get("think"); t != "0s" {
 			add("think time ", t)
 		}
@@ -146,9 +146,9 @@ func (c *comparison) heading() string {
 		add("at most ", m, " at a time")
 	}
 	if get("replication") == "none" {
-		add(get("shards"), " shards, one copy of each")
+		add(counted(get("shards"), "shard"), ", one copy of each")
 	} else {
-		add(get("shards"), " shards × ", get("replicas"), " replicas (", get("replication"), ") on ", get("machines"), " machines")
+		add(counted(get("shards"), "shard"), " × ", counted(get("replicas"), "replica"), " (", get("replication"), ") on ", counted(get("machines"), "machine"))
 	}
 	add("network ", get("network"))
 	if t := get("timestamps"); t != "counter" {
@@ -254,6 +254,21 @@ func (c *comparison) summary() string {
 		g.add(cells...)
 	}
 	return g.render()
+}
+
+// counted writes a whole number with what it counts, one thing or many (by default
+// with an s), and nothing for "".
+func counted(number, one string, many ...string) string {
+	switch {
+	case number == "":
+		return ""
+	case number == "1":
+		return "1 " + one
+	case len(many) == 0:
+		return groupDigits(number) + " " + one + "s"
+	default:
+		return groupDigits(number) + " " + many[0]
+	}
 }
 
 // ofCommits returns text, a figure of the committed requests, if there are any.

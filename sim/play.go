@@ -252,12 +252,12 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait%s",
 			watchEvery*stallTicks, len(open), waiting, r.whyIdle())
 	case stopBound:
-		r.fail(reports.VerdictVirtualTimeBound, "%v of virtual time passed before the end; %d requests are open", r.spec.MaxVirtualTime, len(open))
+		r.fail(reports.VerdictVirtualTimeBound, "%v of virtual time passed before the end; requests open: %d", r.spec.MaxVirtualTime, len(open))
 	case stopInterrupted:
 		r.fail(reports.VerdictCutShort, "interrupted after %d requests", r.clients.Ended())
 	case stopNot:
 		// The loop ran dry before the watch looked.
-		r.fail(reports.VerdictStalled, "nothing is left to happen; %d requests are open", len(open))
+		r.fail(reports.VerdictStalled, "nothing is left to happen; requests open: %d", len(open))
 	default:
 		panic("sim: unknown reason to stop")
 	}

@@ -131,7 +131,7 @@ func (c *columns) load(f *found, sc scope) {
 				if m < 0 {
 					m, what = -m, "more"
 				}
-				f.inconsistent(c.ids[n], fmt.Sprintf("%v installed %d versions %s than its commit said", c.ids[n], m, what))
+				f.inconsistent(c.ids[n], fmt.Sprintf("%v installed %s versions than its commit said, by %d", c.ids[n], what, m))
 			}
 		}
 	}
