@@ -12,6 +12,7 @@ type Config struct {
 	Classes            []string // names by ClassID; at least one
 	Clients            int
 	OpenLoop           bool          // clients are not a closed population
+	Finite             bool          // clients end after some requests, and are fewer then
 	Think              time.Duration // closed loop: mean pause between a client's requests
 	StarvationAttempts int           // a request with more attempts counts as starved
 	// Groups are clients that are reported apart, by how far their clocks are off, and

@@ -221,7 +221,7 @@ func (c *Collector) laws(r *Result, all *classStats) []Law {
 		NewLaw("the parts of all latencies sum to them, in ns", float64(r.Latency.SumNS), float64((*txnproto.Parts)(&r.Breakdown).Sum()), 0),
 		NewLaw("finished attempts = aborted + committed + rolled back", float64(all.finished), float64(r.AbortedAttempts+r.Committed+r.RolledBack), 0),
 	}
-	if !c.cfg.OpenLoop && r.WindowNS > 0 && ended > 0 {
+	if !c.cfg.OpenLoop && !c.cfg.Finite && r.WindowNS > 0 && ended > 0 {
 		// Little: clients = rate of completions × (mean response + mean pause). Off
 		// by what the window's two edges cut from each client's requests and pauses,
 		// at most one of the longest of both, and by the chance in the pauses, of

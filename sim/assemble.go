@@ -107,7 +107,7 @@ func (r *run) assemble() error {
 	}
 	r.stamping = r.newStamping()
 	report := reports.Config{
-		Classes: r.workload.Classes(), Clients: s.Clients, OpenLoop: s.Rate > 0,
+		Classes: r.workload.Classes(), Clients: s.Clients, OpenLoop: s.Rate > 0, Finite: s.perClient(info) > 0,
 		Think: s.Think.Mean(), StarvationAttempts: s.StarvationAttempts, Trace: r.tracer(),
 	}
 	if c := r.stamping.Clocks; c != nil && r.protocol.Draws != 0 {
@@ -181,12 +181,18 @@ func (r *run) replicate() error {
 // snapshotEvery is after how many entries a replica on raft shortens its log.
 const snapshotEvery = 16384
 
+// perClient is how many requests a client makes under a workload that is made for a
+// number of them, 0: without end.
+func (s *RunSpec) perClient(info workloads.Info) int {
+	if info.Requests == 0 || s.Rate > 0 {
+		return 0
+	}
+	return max(info.Requests/s.Clients, 1)
+}
+
 func (r *run) makeClients(info workloads.Info) {
 	s := &r.spec
-	perClient := 0
-	if info.Requests > 0 && s.Rate == 0 {
-		perClient = max(info.Requests/s.Clients, 1)
-	}
+	perClient := s.perClient(info)
 	cfg := txnproto.ClientsConfig{
 		Clients: s.Clients, Think: s.Think, Rate: s.Rate, MaxOpen: s.MaxOpen, MPL: s.MPL,
 		Retry: s.RetryPolicy(), RPCTimeout: rpcTimeout, PerClient: perClient, Observer: r.collector,

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -229,6 +230,34 @@ func TestLivelockIsSaid(t *testing.T) {
 		"clients=2", "rate=400", "max-open=50", "retry=fixed", "workload-param=undo=0.2", "warmup=10ms", "requests=200", "cpus=1", "cpu-op=300µs")[0])
 	if r.Verdict != reports.VerdictStalled || !strings.Contains(r.Why, "attempts were aborted, most for lock-timeout: a livelock") {
 		t.Errorf("verdict %s: %s", r.Verdict, r.Why)
+	}
+}
+
+// TestDemonstrationsHoldTheLaws has clients that run out of requests long before the
+// end of the window.
+func TestDemonstrationsHoldTheLaws(t *testing.T) {
+	for _, setting := range []string{"warmup=10ms", "duration=500ms"} {
+		for _, protocol := range []string{"2pl", "calvin"} {
+			mustBeOK(t, runOne(t, specOf(t, "protocol="+protocol, "workload=two-transfers", "replication=none", setting)[0]))
+		}
+	}
+}
+
+// TestInterruptedInTheDrain ends the run from outside when its duration has passed
+// and commits are still under way.
+func TestInterruptedInTheDrain(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	spec := specOf(t, "protocol=2pl", "replication=quorum", "distribution=uniform", "duration=200ms")[0]
+	res, err := sim.Run(ctx, spec, sim.Options{Progress: func(done, all int64) {
+		if done == all {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, sim.ErrInterrupted) {
+		t.Fatalf("error %v, want %v", err, sim.ErrInterrupted)
+	}
+	if res.Verdict != reports.VerdictCutShort || !strings.Contains(res.Why, "came to its end") {
+		t.Errorf("verdict %s: %s", res.Verdict, res.Why)
 	}
 }
 

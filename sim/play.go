@@ -154,13 +154,23 @@ func (r *run) drive(done func() bool, batch int, bound time.Duration) bool {
 			return true
 		}
 		if n%pollEvery == 0 && r.interrupted() {
-			r.end(stopInterrupted)
+			r.cutShort()
 			return false
 		}
 		if r.loop.RunEvents(batch, limit) == 0 {
 			return done()
 		}
 	}
+}
+
+// cutShort ends the run for a reason from outside, be it in its drain.
+func (r *run) cutShort() {
+	if r.ended {
+		r.stop = stopInterrupted
+		r.fail(reports.VerdictCutShort, "interrupted after %d requests, while what had been asked to commit came to its end", r.clients.Ended())
+		return
+	}
+	r.end(stopInterrupted)
 }
 
 // interrupted tells the progress and reports whether the run shall stop.
