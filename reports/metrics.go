@@ -14,7 +14,7 @@ func Metrics() []Metric {
 		{"notes", "what a reader should know of the run, although nothing failed"},
 		{"isolation", "the level promised, the level found, and each anomaly with its count and smallest cycle"},
 		{"window_ns", "length of the measured part: from the end of the warm-up to the end of the run"},
-		{"virtual_ns", "length of the whole run"},
+		{"virtual_ns", "length of the whole run: the election of the first leaders, the warm-up and the window"},
 		{"committed", "requests that committed in the window"},
 		{"rolled_back", "requests that their own program rolled back: a completion, not an abort"},
 		{"given_up", "requests that reached the bound on attempts"},

@@ -42,7 +42,7 @@ type Result struct {
 	Isolation Isolation `json:"isolation"`
 
 	WindowNS  int64 `json:"window_ns"`  // length of the window
-	VirtualNS int64 `json:"virtual_ns"` // of the whole run, warm-up included
+	VirtualNS int64 `json:"virtual_ns"` // of the whole run, the first elections and the warm-up included
 
 	Committed  uint64 `json:"committed"`   // requests, in the window; so are the next three
 	RolledBack uint64 `json:"rolled_back"` // by the program

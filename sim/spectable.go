@@ -214,7 +214,7 @@ func measureFields() []Field {
 		}, func(r *RunSpec) *time.Duration { return &r.Warmup }),
 		duration(Field{
 			Name: "max-virtual-time", Group: groupMeasure, Default: "1h0m0s",
-			Help: "end a run that takes longer, with the verdict virtual-time-bound",
+			Help: "end a run that takes longer from when its clients begin, with the verdict virtual-time-bound",
 		}, func(r *RunSpec) *time.Duration { return &r.MaxVirtualTime }),
 		whole(Field{
 			Name: "seed", Group: groupMeasure, Default: "1", Many: true, Max: math.MaxUint64,
