@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"interleave/internal/units"
 	"interleave/sim/event"
 	"interleave/txnproto"
 )
@@ -107,8 +108,8 @@ func (r *run) planCrashes() error {
 func (r *run) noteLateCrashes(now event.Time) {
 	for _, c := range r.crashPlan {
 		if lasted := now.Sub(r.crashFrom); c.at > lasted {
-			r.result.Notes = append(r.result.Notes, fmt.Sprintf("the crash of n%d was planned for %v after the clients began, and the run ended after %v: it did not happen",
-				c.node+1, c.at, lasted.Round(time.Microsecond)))
+			r.result.Notes = append(r.result.Notes, fmt.Sprintf("the crash of n%d was planned for %s after the clients began, and the run ended after %v: it did not happen",
+				c.node+1, units.Duration(c.at), lasted.Round(time.Microsecond)))
 		}
 	}
 }

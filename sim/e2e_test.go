@@ -157,7 +157,7 @@ func TestLateCrashIsSaid(t *testing.T) {
 	for crash, late := range map[string]bool{"n1@1h": true, "n1@30ms+1s": false} {
 		r := runOne(t, specOf(t, "protocol=2pl", "distribution=uniform", "requests=100", "crash="+crash)[0])
 		mustBeOK(t, r)
-		if said := len(r.Notes) == 1 && strings.Contains(r.Notes[0], "the crash of n1 was planned for 1h0m0s"); said != late {
+		if said := len(r.Notes) == 1 && strings.Contains(r.Notes[0], "the crash of n1 was planned for 1h after"); said != late {
 			t.Errorf("crash=%s: notes %q", crash, r.Notes)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"interleave/internal/units"
 	"interleave/sim/rng"
 	"interleave/txnproto"
 	"interleave/workloads"
@@ -122,7 +123,7 @@ func (s *Spec) Get(name string) string {
 func (s *Spec) Expand() ([]RunSpec, error) {
 	base := s.base.clone()
 	if s.given["requests"] && s.given["duration"] {
-		return nil, fmt.Errorf("duration: %v cannot be given with requests (%d): want one of them", base.Duration, base.Requests)
+		return nil, fmt.Errorf("duration: %s cannot be given with requests (%d): want one of them", units.Duration(base.Duration), base.Requests)
 	}
 	if base.Duration > 0 {
 		base.Requests = 0
@@ -418,13 +419,13 @@ func (r *RunSpec) Validate() error {
 	case r.Requests == 0 && r.Duration == 0:
 		return errors.New("duration: 0s is not allowed without requests: want one of them above 0")
 	case r.Duration > 0 && r.Duration <= r.Warmup:
-		return fmt.Errorf("duration: %v is not longer than the warm-up: want more than %v", r.Duration, r.Warmup)
+		return fmt.Errorf("duration: %s is not longer than the warm-up: want more than %s", units.Duration(r.Duration), units.Duration(r.Warmup))
 	case r.MaxVirtualTime <= r.Warmup:
-		return fmt.Errorf("max-virtual-time: %v is not longer than the warm-up: want more than %v", r.MaxVirtualTime, r.Warmup)
+		return fmt.Errorf("max-virtual-time: %s is not longer than the warm-up: want more than %s", units.Duration(r.MaxVirtualTime), units.Duration(r.Warmup))
 	case r.MaxVirtualTime < r.Duration:
-		return fmt.Errorf("max-virtual-time: %v is shorter than the duration: want at least %v", r.MaxVirtualTime, r.Duration)
+		return fmt.Errorf("max-virtual-time: %s is shorter than the duration: want at least %s", units.Duration(r.MaxVirtualTime), units.Duration(r.Duration))
 	case r.BackoffMax < r.Backoff:
-		return fmt.Errorf("backoff-max: %v is shorter than the first wait: want at least %v", r.BackoffMax, r.Backoff)
+		return fmt.Errorf("backoff-max: %s is shorter than the first wait: want at least %s", units.Duration(r.BackoffMax), units.Duration(r.Backoff))
 	case r.DataDir != "" && r.Replication != "raft":
 		return fmt.Errorf("data-dir: %s cannot be used with replication %s: want replication raft", r.DataDir, r.Replication)
 	case r.History != "" && !r.Check:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"interleave/internal/units"
 	"interleave/sim/rng"
 	"interleave/txnproto"
 )
@@ -69,7 +70,7 @@ func (f *Field) Allowed() string {
 	case KindText:
 		return "text"
 	case KindDuration:
-		return "a duration such as 10ms or 1.5s, from 0s to " + rng.LongestParam.String()
+		return "a duration such as 10ms or 1.5s, from 0s to " + units.Duration(rng.LongestParam)
 	case KindDist:
 		return "a distribution such as 2ms, exp:2ms, lognormal:2ms,0.5 or uniform:1ms,3ms"
 	case KindBytes:
@@ -235,7 +236,7 @@ func duration(f Field, p func(*RunSpec) *time.Duration) Field {
 		*p(r) = d
 		return nil
 	}
-	f.get = func(r *RunSpec) string { return p(r).String() }
+	f.get = func(r *RunSpec) string { return units.Duration(*p(r)) }
 	return f
 }
 

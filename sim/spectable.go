@@ -213,7 +213,7 @@ func measureFields() []Field {
 			Help: "virtual time before measurement starts",
 		}, func(r *RunSpec) *time.Duration { return &r.Warmup }),
 		duration(Field{
-			Name: "max-virtual-time", Group: groupMeasure, Default: "1h0m0s",
+			Name: "max-virtual-time", Group: groupMeasure, Default: "1h",
 			Help: "end a run that takes longer from when its clients begin, with the verdict virtual-time-bound",
 		}, func(r *RunSpec) *time.Duration { return &r.MaxVirtualTime }),
 		whole(Field{

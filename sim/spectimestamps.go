@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"interleave/internal/units"
 	"interleave/nodes"
 	"interleave/reports"
 	"interleave/sim/clock"
@@ -81,8 +82,8 @@ func (r *RunSpec) checkTimestamps() error {
 		return fmt.Errorf("timestamps: clock cannot be used with protocol %s, whose snapshots need timestamps in order of real time: want counter or oracle", r.Protocol)
 	}
 	if span := r.MaxVirtualTime + electBound + 2*r.ClockSkew; span > txnproto.LongestClocked(r.Clients) {
-		return fmt.Errorf("max-virtual-time: %v is too long for the clock timestamps of %d clients within %v: want at most %v",
-			r.MaxVirtualTime, r.Clients, r.ClockSkew, txnproto.LongestClocked(r.Clients)-electBound-2*r.ClockSkew)
+		return fmt.Errorf("max-virtual-time: %s is too long for the clock timestamps of %d clients within %s: want at most %v",
+			units.Duration(r.MaxVirtualTime), r.Clients, units.Duration(r.ClockSkew), txnproto.LongestClocked(r.Clients)-electBound-2*r.ClockSkew)
 	}
 	return nil
 }

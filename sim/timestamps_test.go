@@ -259,7 +259,7 @@ func TestTimestampSettingsAreChecked(t *testing.T) {
 		{[]string{"protocol=to", "timestamps=clock", "oracle-service=1ms"}, "oracle-service: 1ms has no use with timestamps clock: want timestamps oracle"},
 		{[]string{"protocol=to", "timestamps=sundial"}, `timestamps: "sundial" is unknown`},
 		{[]string{"protocol=to", "timestamps=clock", "clock-skew=-1ms"}, `clock-skew: "-1ms" is not allowed`},
-		{[]string{"protocol=to", "timestamps=clock", "clients=10000000"}, "max-virtual-time: 1h0m0s is too long for the clock timestamps of 10000000 clients within 0s: want at most 8m9"},
+		{[]string{"protocol=to", "timestamps=clock", "clients=10000000"}, "max-virtual-time: 1h is too long for the clock timestamps of 10000000 clients within 0s: want at most 8m9"},
 	} {
 		if err := specError(c.settings...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.settings, err, c.want)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"interleave/internal/units"
 )
 
 // distForms is what ParseDist reads, for messages and help.
@@ -149,18 +151,18 @@ func parseEmpirical(args []string) (Dist, error) {
 func (d Dist) String() string {
 	switch d.shape {
 	case ShapeConstant:
-		return d.a.String()
+		return units.Duration(d.a)
 	case ShapeExponential:
-		return "exp:" + d.a.String()
+		return "exp:" + units.Duration(d.a)
 	case ShapeLognormal:
-		return "lognormal:" + d.a.String() + "," + strconv.FormatFloat(math.Float64frombits(d.b), 'g', -1, 64)
+		return "lognormal:" + units.Duration(d.a) + "," + strconv.FormatFloat(math.Float64frombits(d.b), 'g', -1, 64)
 	case ShapeUniform:
-		return "uniform:" + d.a.String() + "," + (d.a + time.Duration(d.b)).String()
+		return "uniform:" + units.Duration(d.a) + "," + units.Duration(d.a+time.Duration(d.b))
 	case ShapeEmpirical:
 		var b strings.Builder
 		for i, v := range d.table.values {
 			b.WriteString([]string{"empirical:", ","}[min(i, 1)])
-			b.WriteString(v.String())
+			b.WriteString(units.Duration(v))
 			if w := d.table.weights[i]; w != 1 {
 				b.WriteString("*" + strconv.FormatUint(w, 10))
 			}
