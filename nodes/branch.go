@@ -32,6 +32,7 @@ type branch struct {
 	msg       *txnproto.Msg // the operation that waits
 	waitSince event.Time
 	waitKey   txnproto.Key
+	clockAt   event.Time           // when its machine's clock shows its attempt's timestamp: its operation waits until then
 	reason    txnproto.AbortReason // branchDead: why
 
 	// As a participant of a two-phase commit.
@@ -166,6 +167,12 @@ func (h *Host) hold(m *txnproto.Msg) bool {
 		at = b.before
 	}
 	return false
+}
+
+// awaitsClock reports whether an operation of the branch waits for its machine's clock
+// until after the given time.
+func (b *branch) awaitsClock(until event.Time) bool {
+	return b.state == branchServing && b.clockAt > until
 }
 
 // held is an operation that is held back. One client can have several: of an

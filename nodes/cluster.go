@@ -200,7 +200,8 @@ func (c *Cluster) ResetStats() {
 	c.repl.ResetStats()
 }
 
-// Waiting is how many branches wait because their controller lets them.
+// Waiting is how many branches wait because their controller lets them, or for their
+// machine's clock.
 func (c *Cluster) Waiting() int {
 	n := 0
 	for _, h := range c.hosts {
@@ -208,12 +209,37 @@ func (c *Cluster) Waiting() int {
 			continue
 		}
 		for _, b := range h.branches {
-			if b.state == branchWaitingOp || b.state == branchWaitingPrepare {
+			if b.state == branchWaitingOp || b.state == branchWaitingPrepare || b.awaitsClock(c.loop.Now()) {
 				n++
 			}
 		}
 	}
 	return n
+}
+
+// Delayed reports whether something takes d or longer from now on that is sure to come:
+// what the oracle, a processor or a disk has to do, or a machine's clock that somebody
+// waits for.
+func (c *Cluster) Delayed(d time.Duration) bool {
+	if c.oracle != nil && c.oracle.cpu.Backlog() >= d {
+		return true
+	}
+	for _, n := range c.nodes {
+		if !n.down && (n.cpu.Backlog() >= d || n.disk.Backlog() >= d) {
+			return true
+		}
+	}
+	for _, h := range c.hosts {
+		if h == nil {
+			continue
+		}
+		for _, b := range h.branches {
+			if b.awaitsClock(c.loop.Now().Add(d - 1)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // CPU is a node's processors.

@@ -89,10 +89,10 @@ func (h *Host) PrepareTS(tx *txnproto.Txn) txnproto.Timestamp {
 	return h.met
 }
 
-// early reports whether operation m has to wait until the node's clock shows its
+// early reports whether operation m of b has to wait until the node's clock shows its
 // attempt's timestamp: what would be prepared here before might otherwise belong into
 // its snapshot (Du, Elnikety, Zwaenepoel 2013, the first of the two delays of reads).
-func (h *Host) early(m *txnproto.Msg) bool {
+func (h *Host) early(b *branch, m *txnproto.Msg) bool {
 	if !h.c.cfg.ClockCommit {
 		return false
 	}
@@ -101,6 +101,7 @@ func (h *Host) early(m *txnproto.Msg) bool {
 		return false
 	}
 	m.Parts[txnproto.PartTimestamp] += d
+	b.clockAt = h.Now().Add(d)
 	h.c.loop.After(d, h.c.hServed, m.Index())
 	return true
 }
@@ -288,7 +289,7 @@ func (h *Host) op(m *txnproto.Msg) {
 	}
 	if m.Op.Kind == txnproto.Sequence {
 		b.tx.Claims = m.Batch.Claims
-	} else if h.early(m) || h.hold(m) {
+	} else if h.early(b, m) || h.hold(m) {
 		return
 	}
 	b.state = branchIdle

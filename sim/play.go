@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"interleave/internal/units"
 	"interleave/reports"
 	"interleave/sim/event"
 	"interleave/txnproto"
@@ -32,8 +33,9 @@ const (
 	drainTimes = 10
 	// watchEvery is how often the run looks whether anything still completes,
 	// and stallTicks after how many looks without a completion it gives up. Looks
-	// at which a program is in a pause as long as that do not count: it is slow on
-	// purpose.
+	// at which a program is in a pause as long as that do not count, nor those at
+	// which the oracle, a processor, a disk or somebody's clock still takes as long: it
+	// is slow on purpose, and comes.
 	watchEvery = 5 * time.Second
 	stallTicks = 24
 	// pollEvery is after how many events the run looks whether it shall stop.
@@ -61,7 +63,7 @@ func (r *run) play() (err error) {
 		if r.stop == stopInterrupted {
 			return r.finish()
 		}
-		return fmt.Errorf("no leader for every shard within %v of virtual time", electBound)
+		return fmt.Errorf("no leader for every shard within %s of virtual time", units.Duration(electBound))
 	}
 	from := r.loop.Now()
 	r.windowFrom = from.Add(r.spec.Warmup)
@@ -107,7 +109,7 @@ func (r *run) watch(bound event.Timer) {
 	var h event.HandlerID
 	h = r.loop.Handle("run.watch", func(uint64) {
 		done := r.clients.Ended()
-		if done != seen || r.clients.Pausing(watchEvery) {
+		if done != seen || r.clients.Pausing(watchEvery) || r.cluster.Delayed(watchEvery) {
 			seen, ticks = done, 0
 		} else {
 			ticks++
@@ -259,10 +261,11 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 		}
 		r.fail(reports.VerdictStalled, "nothing is left to happen, and requests are open: %d; %s", len(open), r.cluster.Unrest())
 	case stopIdle:
-		r.fail(reports.VerdictStalled, "no request completed for %v of virtual time; %d are open, %d operations wait%s",
-			watchEvery*stallTicks, len(open), waiting, r.whyIdle())
+		r.fail(reports.VerdictStalled, "no request completed for %s of virtual time; requests open: %d, operations that wait: %d%s",
+			units.Duration(watchEvery*stallTicks), len(open), waiting, r.whyIdle(open))
 	case stopBound:
-		r.fail(reports.VerdictVirtualTimeBound, "%v of virtual time passed before the end; requests open: %d", r.spec.MaxVirtualTime, len(open))
+		r.fail(reports.VerdictVirtualTimeBound, "%s of virtual time passed before the end; requests open: %d, operations that wait: %d%s",
+			units.Duration(r.spec.MaxVirtualTime), len(open), waiting, awaited(open))
 	case stopInterrupted:
 		r.fail(reports.VerdictCutShort, "interrupted after %d requests", r.clients.Ended())
 	case stopNot:
@@ -274,7 +277,26 @@ func (r *run) explainStop(open []txnproto.OpenRequest, waiting int) {
 }
 
 // whyIdle says what went on while no request completed.
-func (r *run) whyIdle() string {
+func (r *run) whyIdle(open []txnproto.OpenRequest) string {
+	return awaited(open) + r.livelock()
+}
+
+// awaited says how many of the open requests wait for a timestamp, if any does.
+func awaited(open []txnproto.OpenRequest) string {
+	n := 0
+	for i := range open {
+		if open[i].Doing == txnproto.DoingTimestamp {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", requests that wait for a timestamp: %d", n)
+}
+
+// livelock says that no shard can serve, or what attempts are aborted for.
+func (r *run) livelock() string {
 	if !r.cluster.Led() {
 		return "; a shard has no leader: too few of its replicas are up"
 	}

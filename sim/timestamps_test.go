@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +246,34 @@ func TestOracleIsABottleneck(t *testing.T) {
 	}
 	if share := res.Breakdown.Share(txnproto.PartTimestamp); share < 0.8 {
 		t.Errorf("%.2f of the time is spent at the oracle, want nearly all", share)
+	}
+}
+
+// TestSlowServiceIsNoStall: whoever waits for a clock, for the oracle, or for a disk or a
+// processor that is slow, has not been forgotten.
+func TestSlowServiceIsNoStall(t *testing.T) {
+	for _, settings := range [][]string{
+		{"protocol=si", "timestamps=clock", "clock-skew=3m"},
+		{"protocol=to", "timestamps=oracle", "oracle-service=3m"},
+		{"protocol=si", "timestamps=oracle", "oracle-service=3m", "clients=4"},
+		{"protocol=2pl", "fsync=3m"},
+		{"protocol=2pl", "cpu-op=3m"},
+	} {
+		all := append([]string{"replication=quorum", "distribution=uniform", "requests=5", "max-virtual-time=100h"}, settings...)
+		mustBeOK(t, runOne(t, specOf(t, all...)[0]))
+	}
+}
+
+// TestWaitForAClockIsAWait: a run that ends while all wait for clocks or for the oracle says so.
+func TestWaitForAClockIsAWait(t *testing.T) {
+	for settings, want := range map[string]string{
+		"protocol=si timestamps=clock clock-skew=40m":      "^1m of virtual time passed before the end; requests open: 24, operations that wait: [1-9][0-9]*$",
+		"protocol=to timestamps=oracle oracle-service=10h": "; requests open: 24, operations that wait: 0, requests that wait for a timestamp: 24$",
+	} { // order: each is a test of its own
+		res := runOne(t, specOf(t, append(strings.Fields(settings), "replication=quorum", "distribution=uniform", "requests=5000000", "max-virtual-time=1m")...)[0])
+		if ok, _ := regexp.MatchString(want, res.Why); !ok || res.Verdict != reports.VerdictVirtualTimeBound {
+			t.Errorf("%s: %s, %s; want %s", settings, res.Verdict, res.Why, want)
+		}
 	}
 }
 

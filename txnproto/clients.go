@@ -379,6 +379,9 @@ func (c *Clients) Open() []OpenRequest {
 	return open
 }
 
+// DoingTimestamp is OpenRequest.Doing of an attempt that has asked the oracle.
+const DoingTimestamp = "waiting for a timestamp"
+
 func (s *session) doing() string {
 	switch s.state {
 	case stateIdle:
@@ -386,7 +389,7 @@ func (s *session) doing() string {
 	case stateAdmission:
 		return "waiting for admission"
 	case stateTimestamp:
-		return "waiting for a timestamp"
+		return DoingTimestamp
 	case stateOp:
 		return s.op.Kind.String()
 	case stateThink:

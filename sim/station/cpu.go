@@ -119,6 +119,15 @@ func (c *CPU) QueueLen() int {
 	return c.n
 }
 
+// Backlog returns how long it takes until all jobs that are here are done.
+func (c *CPU) Backlog() time.Duration {
+	last := c.loop.Now()
+	for _, at := range c.idleAt {
+		last = max(last, at)
+	}
+	return last.Sub(c.loop.Now())
+}
+
 // Clear forgets all jobs, waiting and in service: the machine crashed. The
 // completions that Submit announced for them are void.
 func (c *CPU) Clear() {

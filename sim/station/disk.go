@@ -198,6 +198,14 @@ func (d *Disk) SlowBy(factor float64) {
 // QueueLen returns how many writes wait for a sync to begin.
 func (d *Disk) QueueLen() int { return len(d.waiting) }
 
+// Backlog returns how long it takes until the sync in progress is over; 0 when there is none.
+func (d *Disk) Backlog() time.Duration {
+	if !d.busy {
+		return 0
+	}
+	return d.began.Add(d.length).Sub(d.loop.Now())
+}
+
 // Crash forgets the writes that no sync has finished for: their handlers are
 // never called. The disk is idle afterwards and can be written to again. Called
 // from a write's handler, it also keeps the handlers of later writes of the same
