@@ -208,19 +208,24 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 	m := b.msg
 	b.msg = nil
 	b.state = branchIdle
-	if m.Op.Kind == txnproto.Sequence {
-		d = b.splitSequencing(m, d, h.Now())
-	}
 	m.Parts[txnproto.PartLockWait] += d
 	h.answer(b, m, v)
 }
 
-// bookWait reports the wait of b, which ends now, and returns how long it was.
+// bookWait reports the wait of b, which ends now, and returns how long it was. Of a wait
+// for a place, what went to the log is left out.
 func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
 	d := h.Now().Sub(b.waitSince)
-	sequencing := b.msg != nil && b.msg.Op.Kind == txnproto.Sequence // nobody is in its way
-	if h.c.cfg.Waits != nil && !sequencing {
-		h.c.cfg.Waits.Waited(h.shard, b.waitKey, d, aborted)
+	sequencing := b.msg != nil && b.msg.Op.Kind == txnproto.Sequence
+	if sequencing {
+		d = b.splitSequencing(b.msg, d, h.Now())
+	}
+	switch waits := h.c.cfg.Waits; {
+	case waits == nil:
+	case sequencing:
+		waits.WaitedForPlace(h.shard, d)
+	default:
+		waits.Waited(h.shard, b.waitKey, d, aborted)
 	}
 	return d
 }

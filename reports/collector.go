@@ -60,7 +60,7 @@ type Collector struct {
 	start   event.Time // of the window
 
 	lockWaits, turnedAway   uint64
-	abortedWaits            uint64
+	otherWaits              uint64 // of operations that attempts do not count among theirs
 	lockWait                time.Duration
 	usefulWork, wastedWork  time.Duration
 	longestWait             time.Duration
@@ -68,6 +68,7 @@ type Collector struct {
 	longestOpen, longestGap time.Duration
 	gapSquares              float64 // of the gaps, in ns²
 	partsWrong              uint64
+	waitedEver, partEver    time.Duration               // waits of the whole run, and what latencies have of them
 	barren                  [txnproto.NumReasons]uint64 // aborts since a request ended
 }
 
@@ -133,7 +134,7 @@ func (c *Collector) ResetWindow(now event.Time) {
 	c.keys.reset()
 	c.batches.init(now)
 	c.worst = worstList{}
-	c.lockWaits, c.abortedWaits, c.turnedAway = 0, 0, 0
+	c.lockWaits, c.otherWaits, c.turnedAway = 0, 0, 0
 	c.lockWait, c.usefulWork, c.wastedWork, c.longestWait = 0, 0, 0, 0
 	c.response, c.gaps, c.longestOpen, c.longestGap = 0, 0, 0, 0
 	c.partsWrong, c.gapSquares = 0, 0
@@ -177,6 +178,7 @@ func (c *Collector) RequestEnded(r *txnproto.RequestRecord) {
 	if r.Parts.Sum() != latency {
 		c.partsWrong++
 	}
+	c.partEver += r.Parts[txnproto.PartLockWait]
 	c.clientServed(r, latency)
 	starved := r.Attempts > c.cfg.StarvationAttempts || r.Ending == txnproto.EndGivenUp
 	c.classes[r.Class].requestEnded(r, starved)
@@ -261,12 +263,21 @@ func (c *Collector) clientServed(r *txnproto.RequestRecord, latency time.Duratio
 
 // Waited implements txnproto.WaitObserver.
 func (c *Collector) Waited(_ txnproto.ShardID, key txnproto.Key, d time.Duration, aborted bool) {
+	c.waited(d, aborted)
+	c.keys.waited(key, d)
+}
+
+// WaitedForPlace implements txnproto.WaitObserver.
+func (c *Collector) WaitedForPlace(_ txnproto.ShardID, d time.Duration) { c.waited(d, true) }
+
+// waited counts a wait; other says that it was of no operation that its attempt completed.
+func (c *Collector) waited(d time.Duration, other bool) {
 	c.lockWaits++
-	if aborted {
-		c.abortedWaits++
+	if other {
+		c.otherWaits++
 	}
 	c.lockWait += d
-	c.keys.waited(key, d)
+	c.waitedEver += d
 }
 
 // Installed adds an installed version to the digest: the write of txn to key

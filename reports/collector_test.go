@@ -176,6 +176,32 @@ func TestBrokenPartsAreNoticed(t *testing.T) {
 	}
 }
 
+// TestMoreWaitThanThereWasIsNoticed: a wait before the window counts for a request that
+// ends in it; one that nobody was told of breaks a law.
+func TestMoreWaitThanThereWasIsNoticed(t *testing.T) {
+	broken := func(wait time.Duration) bool {
+		c := newTestCollector(1, "all")
+		c.Waited(0, 7, 2*ms, false)
+		c.WaitedForPlace(0, 3*ms)
+		c.ResetWindow(at(6))
+		c.AttemptEnded(&txnproto.AttemptRecord{Outcome: txnproto.Committed, End: at(10)})
+		c.RequestEnded(&txnproto.RequestRecord{Attempts: 1, End: at(10), Parts: txnproto.Parts{txnproto.PartLockWait: wait, txnproto.PartDisk: 10*ms - wait}})
+		for _, l := range c.Finish(at(10), nil).Laws {
+			if strings.HasPrefix(l.Name, "no latency has more of lock waits") {
+				return !l.OK
+			}
+		}
+		t.Fatal("there is no such law")
+		return false
+	}
+	if broken(5 * ms) {
+		t.Error("5 ms of waits, and as much in the latency, break the law")
+	}
+	if !broken(5*ms + 1) {
+		t.Error("5 ms of waits, and more in the latency, break no law")
+	}
+}
+
 // TestLittle feeds the requests of clients that are always busy or thinking,
 // and then the same with every other one lost.
 func TestLittle(t *testing.T) {

@@ -26,9 +26,9 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 		GivenUp: all.endings[txnproto.EndGivenUp], TurnedAway: c.turnedAway,
 		Latency: all.latency.latencySummary(), AttemptLatency: all.last.latencySummary(),
 		Breakdown: Breakdown(all.parts), Attempts: all.attempts.attemptsSummary(),
-		// An operation that waited and was then aborted is one too.
-		Operations: all.ops + c.abortedWaits, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
-		BlockingRatio: ratio(c.lockWaits, all.ops+c.abortedWaits),
+		// An operation that waited and was then aborted is one too, and so is a wait for a place.
+		Operations: all.ops + c.otherWaits, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
+		BlockingRatio: ratio(c.lockWaits, all.ops+c.otherWaits),
 		HottestKeys:   c.keys.hottest(hotKeysShown), Confidence: c.batches.confidence(now),
 		CycleLengths: []CycleLength{},
 	}
@@ -219,6 +219,8 @@ func (c *Collector) laws(r *Result, all *classStats) []Law {
 	laws := []Law{
 		NewLaw("the parts of every latency sum to it (requests where they do not)", 0, float64(c.partsWrong), 0),
 		NewLaw("the parts of all latencies sum to them, in ns", float64(r.Latency.SumNS), float64((*txnproto.Parts)(&r.Breakdown).Sum()), 0),
+		// Of the whole run: what a request waited for before the window ends with it, within.
+		NewLaw("no latency has more of lock waits than there were, in ns (what is beyond)", 0, float64(max(c.partEver-c.waitedEver, 0)), 0),
 		NewLaw("finished attempts = aborted + committed + rolled back", float64(all.finished), float64(r.AbortedAttempts+r.Committed+r.RolledBack), 0),
 	}
 	if !c.cfg.OpenLoop && !c.cfg.Finite && r.WindowNS > 0 && ended > 0 {

@@ -74,7 +74,7 @@ type Result struct {
 	// ClientGroups are quarters of the clients, by their clocks, the slowest first.
 	ClientGroups []ClientGroup `json:"client_groups,omitempty"`
 
-	Operations     uint64            `json:"operations"` // completed, or waited for until the attempt was aborted
+	Operations     uint64            `json:"operations"` // completed, waited for until the attempt was aborted, or waits for a place
 	LockWaits      uint64            `json:"lock_waits"`
 	LockWaitNS     int64             `json:"lock_wait_time_ns"`
 	BlockingRatio  float64           `json:"blocking_ratio"`

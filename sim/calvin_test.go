@@ -51,6 +51,21 @@ func TestCalvinAlone(t *testing.T) {
 	}
 }
 
+// TestCalvinCountsItsWaits: the wait for an epoch's end is one that a controller
+// imposes, in the counts of waits as in the breakdown.
+func TestCalvinCountsItsWaits(t *testing.T) {
+	r := runOne(t, specOf(t, "protocol=calvin", "replication=quorum", "distribution=uniform", "shards=1", "clients=1", "keys=1", "ops=1", "requests=100", "warmup=0s")[0])
+	mustBeOK(t, r)
+	if want := int64(r.Breakdown[txnproto.PartLockWait]); r.LockWaits != 100 || r.LockWaitNS != want || want == 0 || r.BlockingRatio != 0.5 || len(r.HottestKeys) != 0 {
+		t.Errorf("%d waits of %d ns, blocking ratio %v, hot keys %v; want 100 of %d ns, 0.5, none", r.LockWaits, r.LockWaitNS, r.BlockingRatio, r.HottestKeys, want)
+	}
+	r = runOne(t, specOf(t, "protocol=calvin", "replication=quorum", "distribution=zipfian", "requests=200", "keys=50", "scan=0.1", "insert=0.1", "warmup=0s")[0])
+	mustBeOK(t, r)
+	if part := int64(r.Breakdown[txnproto.PartLockWait]); r.LockWaitNS < part {
+		t.Errorf("%d ns of waits, and %d ns in the latencies", r.LockWaitNS, part)
+	}
+}
+
 // TestCalvinEpochShows: the shorter the epoch, the sooner a request is done, and the
 // more entries the log has.
 func TestCalvinEpochShows(t *testing.T) {
