@@ -88,11 +88,7 @@ func (r *Result) whyStarved(k *Class) string {
 	case txnproto.TSOrder:
 		why = open + "; its timestamp is from its begin, so where a younger one has been before, it comes too late, " +
 			k.oftenAborted() + "; a retry has a new timestamp but as long a way."
-		if len(r.ClientGroups) > 0 {
-			slow, fast := &r.ClientGroups[0], &r.ClientGroups[len(r.ClientGroups)-1]
-			why += " Whose clock is behind begins late: of the attempts of the quarter of the clients with the slowest clocks " +
-				formatShare(slow.AbortRatio) + " are aborted, of those with the fastest " + formatShare(fast.AbortRatio) + "."
-		}
+		why += r.slowClocks()
 	case txnproto.Deadlock:
 		why = "An attempt " + holds(k) + "was chosen as the victim of a deadlock " + k.oftenAborted() +
 			"; a policy that spares whom it has hit before (the protocol's victim parameter) bounds that."
@@ -122,6 +118,24 @@ func (r *Result) whyStarved(k *Class) string {
 		panic("reports: unknown abort reason " + reason.String())
 	}
 	return why + lostTime(k) + r.compareClasses(k)
+}
+
+// slowClocks says how much worse those fare whose clocks are behind, where they do, and
+// where they stay behind.
+func (r *Result) slowClocks() string {
+	if len(r.ClientGroups) < 2 || r.clocksMove() {
+		return ""
+	}
+	slow, fast := &r.ClientGroups[0], &r.ClientGroups[len(r.ClientGroups)-1]
+	if slow.AbortRatio <= fast.AbortRatio {
+		return ""
+	}
+	behind, ahead := "the quarter of the clients with the slowest clocks", "those with the fastest"
+	if len(r.ClientGroups) < ClientQuarters {
+		behind, ahead = "the client with the slowest clock", "that with the fastest"
+	}
+	return " Whose clock is behind begins late: of the attempts of " + behind + " " + formatShare(slow.AbortRatio) +
+		" are aborted, of " + ahead + " " + formatShare(fast.AbortRatio) + "."
 }
 
 func operations(k *Class) string {

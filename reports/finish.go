@@ -50,14 +50,22 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 		r.Classes = append(r.Classes, c.classes[i].result(c.cfg.Classes[i]))
 	}
 	for i := range c.groups {
-		k := c.cfg.Groups[i]
+		k := &c.cfg.Groups[i]
 		r.ClientGroups = append(r.ClientGroups, ClientGroup{
 			AheadFromNS: int64(k.From), AheadToNS: int64(k.To),
-			Class: c.groups[i].result(formatOffset(k.From) + " to " + formatOffset(k.To)),
+			Class: c.groups[i].result(k.name()),
 		})
 	}
 	r.Laws = c.laws(r, &all)
 	return r
+}
+
+// name is the range in words.
+func (k *ClockRange) name() string {
+	if k.From == k.To {
+		return formatOffset(k.From)
+	}
+	return formatOffset(k.From) + " to " + formatOffset(k.To)
 }
 
 func (s *classStats) add(o *classStats) {

@@ -71,7 +71,8 @@ type Result struct {
 	Fairness      Fairness  `json:"fairness"`
 	AgeRatio      float64   `json:"age_ratio"`
 	Classes       []Class   `json:"classes"`
-	// ClientGroups are quarters of the clients, by their clocks, the slowest first.
+	// ClientGroups are quarters of the clients, or one client each, by their clocks at
+	// the start, the slowest first.
 	ClientGroups []ClientGroup `json:"client_groups,omitempty"`
 
 	Operations     uint64            `json:"operations"` // completed, waited for until the attempt was aborted, or waits for a place
@@ -208,6 +209,9 @@ type Class struct {
 	AttemptMean  int64             `json:"attempt_mean_ns"` // how long a finished attempt ran, aborted or not
 	Breakdown    Breakdown         `json:"breakdown"`
 }
+
+// ClientQuarters is how many groups the clients are divided into, where there are as many.
+const ClientQuarters = 4
 
 // ClientGroup is what befell the clients whose clocks were, at the start, ahead of time
 // by no less and no more than these.

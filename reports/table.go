@@ -322,7 +322,12 @@ func (c *comparison) notes() []string {
 			notes = append(notes, c.name(r)+": no request committed in the window, so what commits would tell is left out")
 		}
 		for _, n := range r.Notes {
-			notes = append(notes, c.name(r)+": "+n)
+			if !strings.HasPrefix(n, r.Setting("protocol")+" ") { // else it is of all runs of the protocol
+				n = c.name(r) + ": " + n
+			}
+			if !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
 		}
 	}
 	return notes
@@ -391,11 +396,11 @@ func (c *comparison) breakdown() string {
 		}
 		g.add(cells...)
 	}
-	stamps := ""
+	head := "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted"
 	if slices.Contains(parts, txnproto.PartTimestamp) {
-		stamps = "; timestamp: asking for one, or until a clock is as far"
+		head += ";\n  timestamp: asking the oracle, or waiting for a clock"
 	}
-	return "Where a committed request's time went (2pc: two-phase commit; lost: in attempts that aborted" + stamps + ")\n" + g.render()
+	return head + ")\n" + g.render()
 }
 
 // reasonsWidth is at which width the list of a row's reasons is wrapped.
@@ -481,7 +486,21 @@ func (c *comparison) clientGroups() string {
 				ofCommits(k.Committed, formatCount(uint64(k.Attempts.Max))), formatCount(k.Starved))...)
 		}
 	}
-	return "By client clock, a quarter of the clients a row (by how much theirs are ahead of time)\n" + g.render()
+	who := "a client a row"
+	if slices.ContainsFunc(c.results, func(r *Result) bool { return len(r.ClientGroups) == ClientQuarters }) {
+		who = "a quarter of the clients a row"
+	}
+	by := "by how much theirs are ahead of time"
+	if slices.ContainsFunc(c.results, (*Result).clocksMove) {
+		by = "by how much theirs were ahead of time at the start; clocks move"
+	}
+	return "By client clock, " + who + " (" + by + ")\n" + g.render()
+}
+
+// clocksMove reports whether the clients' clocks do not stay as far from time as they
+// were at the start.
+func (r *Result) clocksMove() bool {
+	return r.Setting("clock-catch-up") == "true" || r.Setting("clock-drift") != "0" && r.Setting("clock-drift") != ""
 }
 
 // leaders shows what came of faults, where leaders were lost.

@@ -203,6 +203,7 @@ func (r *run) finish() error {
 	}
 	r.explainStop(open, waiting)
 	r.noteLateCrashes(now)
+	r.noteUnused()
 	if r.stop == stopInterrupted {
 		return nil
 	}

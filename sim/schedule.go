@@ -176,6 +176,9 @@ func RunSchedule(protocol string, param map[string]string, s *schedule.Schedule,
 	out := r.out
 	out.Input, out.Param, out.schedule = s.String(), param, s
 	out.Notes = append(scheduleNotes(s, full), out.Notes...)
+	if !p.WaitClauses && slices.ContainsFunc(s.Ops, func(op schedule.Op) bool { return op.Wait != schedule.Wait }) {
+		out.Notes = append(out.Notes, fmt.Sprintf("nowait, skip locked and wait have no effect under %s.", p.Name))
+	}
 	return out, nil
 }
 

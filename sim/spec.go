@@ -326,8 +326,8 @@ func (r *RunSpec) takeParams() error {
 func (s *Spec) checkUsed(runs []RunSpec) error {
 	for i := range fieldTable {
 		f := &fieldTable[i]
-		if f.with != nil && s.given[f.Name] && s.Get(f.Name) != f.Default && !slices.ContainsFunc(runs, func(r RunSpec) bool { return f.usedIn(&r) }) {
-			return fmt.Errorf("%s: %s has no use with timestamps %s: want timestamps %v", f.Name, s.Get(f.Name), s.Get("timestamps"), *f.with)
+		if err := s.checkTimestampUse(f, runs); err != nil {
+			return err
 		}
 		if !f.shorthand || !s.given[f.Name] {
 			continue

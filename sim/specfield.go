@@ -47,6 +47,7 @@ type Field struct {
 
 	shorthand bool                      // for the workload's parameter of the same name
 	with      *txnproto.TimestampSource // runs with another have no use for it; nil: all use it
+	skewed    bool                      // nor have those whose clocks are right
 	set       func(*RunSpec, string) error
 	get       func(*RunSpec) string
 }

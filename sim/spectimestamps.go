@@ -35,17 +35,21 @@ func timestampFields() []Field {
 		f.with = &t
 		return f
 	}
+	skewed := func(f Field) Field {
+		f.skewed = true
+		return with(txnproto.FromClock, f)
+	}
 	return []Field{
 		source,
 		with(txnproto.FromClock, duration(Field{
 			Name: "clock-skew", Group: groupTimestamps, Default: "0s", Many: true,
 			Help: "with timestamps clock: most that a client's clock is ahead or behind; its offset is uniform within",
 		}, func(r *RunSpec) *time.Duration { return &r.ClockSkew })),
-		with(txnproto.FromClock, decimal(Field{
+		skewed(decimal(Field{
 			Name: "clock-drift", Group: groupTimestamps, Default: "0", Many: true, Max: clock.MaxDrift,
 			Help: "with timestamps clock: most that a clock gains or loses, in parts per million, until it turns at the skew's bound",
 		}, func(r *RunSpec) *float64 { return &r.ClockDrift })),
-		with(txnproto.FromClock, boolean(Field{
+		skewed(boolean(Field{
 			Name: "clock-catch-up", Group: groupTimestamps, Default: "false", Many: true,
 			Help: "with timestamps clock: a client that came too late moves its clock on past what the shard has met",
 		}, func(r *RunSpec) *bool { return &r.ClockCatchUp })),
@@ -57,7 +61,21 @@ func timestampFields() []Field {
 }
 
 // usedIn reports whether a run with r's source of timestamps has a use for the field.
-func (f *Field) usedIn(r *RunSpec) bool { return f.with == nil || *f.with == r.Timestamps }
+func (f *Field) usedIn(r *RunSpec) bool {
+	return f.with == nil || *f.with == r.Timestamps && (!f.skewed || r.ClockSkew > 0)
+}
+
+// checkTimestampUse refuses a setting of timestamps that was given and that no run has a
+// use for.
+func (s *Spec) checkTimestampUse(f *Field, runs []RunSpec) error {
+	if f.with == nil || !s.given[f.Name] || s.Get(f.Name) == f.Default || slices.ContainsFunc(runs, func(r RunSpec) bool { return f.usedIn(&r) }) {
+		return nil
+	}
+	if slices.ContainsFunc(runs, func(r RunSpec) bool { return *f.with == r.Timestamps }) {
+		return fmt.Errorf("%s: %s has no use with clock-skew %s, under which all clocks are right: want a clock-skew above 0s", f.Name, s.Get(f.Name), s.Get("clock-skew"))
+	}
+	return fmt.Errorf("%s: %s has no use with timestamps %s: want timestamps %v", f.Name, s.Get(f.Name), s.Get("timestamps"), *f.with)
+}
 
 // dropUnused sets what the run has no use for to its default.
 func (r *RunSpec) dropUnused() error {
@@ -104,13 +122,14 @@ func (r *run) newStamping() txnproto.Stamping {
 }
 
 // clockGroups divides the clients into quarters by how slow their clocks are at the
-// start. It returns nothing where there are too few clients or no difference.
+// start, or puts each by itself where there are fewer than four. It returns nothing
+// where all clocks are right.
 func clockGroups(c *clock.Clocks) (ranges []reports.ClockRange, groupOf []uint8) {
-	const groups = 4
 	n := c.Len()
-	if c.Bound() == 0 || n < groups {
+	if c.Bound() == 0 {
 		return nil, nil
 	}
+	groups := min(n, reports.ClientQuarters)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i

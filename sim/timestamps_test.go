@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"interleave/reports"
 	"interleave/sim"
 	"interleave/txnproto"
+	"interleave/txnproto/schedule"
 )
 
 // drawing returns the protocols that draw timestamps, those that cannot have them from
@@ -286,6 +288,8 @@ func TestTimestampSettingsAreChecked(t *testing.T) {
 		{[]string{"protocol=ssi", "timestamps=clock"}, "timestamps: clock cannot be used with protocol ssi, whose snapshots need timestamps in order of real time: want counter or oracle"},
 		{[]string{"protocol=to", "clock-skew=1ms"}, "clock-skew: 1ms has no use with timestamps counter: want timestamps clock"},
 		{[]string{"protocol=to", "timestamps=clock", "oracle-service=1ms"}, "oracle-service: 1ms has no use with timestamps clock: want timestamps oracle"},
+		{[]string{"protocol=to", "timestamps=clock", "clock-drift=50"}, "clock-drift: 50 has no use with clock-skew 0s, under which all clocks are right: want a clock-skew above 0s"},
+		{[]string{"protocol=to", "timestamps=clock", "clock-catch-up=true,false"}, "clock-catch-up: true,false has no use with clock-skew 0s"},
 		{[]string{"protocol=to", "timestamps=sundial"}, `timestamps: "sundial" is unknown`},
 		{[]string{"protocol=to", "timestamps=clock", "clock-skew=-1ms"}, `clock-skew: "-1ms" is not allowed`},
 		{[]string{"protocol=to", "timestamps=clock", "clients=10000000"}, "max-virtual-time: 1h is too long for the clock timestamps of 10000000 clients within 0s: want at most 8m9"},
@@ -302,6 +306,61 @@ func TestTimestampSettingsAreChecked(t *testing.T) {
 	if want := "counter 0s, clock 1ms, clock 10ms, oracle 0s"; strings.Join(got, ", ") != want {
 		t.Errorf("runs %s, want %s", strings.Join(got, ", "), want)
 	}
+	got = nil
+	for _, r := range specOf(t, "protocol=to", "distribution=uniform", "timestamps=clock", "clock-skew=0s,1ms", "clock-drift=0,50", "clock-catch-up=true") {
+		got = append(got, fmt.Sprint(r.ClockSkew, " ", r.ClockDrift, " ", r.ClockCatchUp))
+	}
+	if want := "0s 0 false, 1ms 0 true, 1ms 50 true"; strings.Join(got, ", ") != want {
+		t.Errorf("runs %s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// TestSettingsWithoutEffectAreSaid: a protocol that cannot do anything with a setting says so.
+func TestSettingsWithoutEffectAreSaid(t *testing.T) {
+	for settings, want := range map[string]string{
+		"protocol=2pl timestamps=clock clock-skew=1ms":    "2pl draws no timestamps: where they come from changes nothing",
+		"protocol=occ timestamps=oracle":                  "occ draws no timestamps: where they come from changes nothing",
+		"protocol=2pl":                                    "",
+		"protocol=to timestamps=clock":                    "",
+		"protocol=calvin workload-param=wait=nowait":      "calvin knows no wait clauses: wait=nowait has no effect, as wait=block",
+		"protocol=calvin workload=queue":                  "calvin knows no wait clauses: wait=skip-locked has no effect, as wait=block",
+		"protocol=2pl-ordered workload-param=wait=nowait": "2pl-ordered knows no wait clauses: wait=nowait has no effect, as wait=block",
+		"protocol=calvin":                                 "",
+		"protocol=2pl workload-param=wait=nowait":         "",
+	} { // order: each is a test of its own
+		all := append(strings.Fields(settings), "replication=none", "requests=50", "keys=60", "clients=2")
+		if !strings.Contains(settings, "workload=") {
+			all = append(all, "distribution=uniform")
+		}
+		res := runOne(t, specOf(t, all...)[0])
+		mustBeOK(t, res)
+		if got := strings.Join(res.Notes, "; "); got != want {
+			t.Errorf("%s: notes %q, want %q", settings, got, want)
+		}
+	}
+}
+
+// TestWaitClausesAreKnownByWhoHeedsThem: under a protocol registered with wait clauses, and
+// no other, somebody who may not wait for a row that is written ends at once.
+func TestWaitClausesAreKnownByWhoHeedsThem(t *testing.T) {
+	for _, p := range txnproto.Protocols() {
+		if strings.HasPrefix(p.Name, "broken-") { // may heed them by halves
+			continue
+		}
+		s, err := schedule.Parse("x=1 y=1; u1(x) w1(x=2) u2(x) nowait r1(y) c1 c2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := sim.RunSchedule(p.Name, nil, s, sim.ScheduleOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heeded := slices.ContainsFunc(out.Steps, func(s sim.RunStep) bool { return s.Reason == txnproto.CannotLock.String() })
+		said := slices.ContainsFunc(out.Notes, func(n string) bool { return strings.Contains(n, "have no effect") })
+		if heeded != p.WaitClauses || said == p.WaitClauses {
+			t.Errorf("%s: wait clauses: registered %v, heeded %v, said to have no effect %v", p.Name, p.WaitClauses, heeded, said)
+		}
+	}
 }
 
 func specError(settings ...string) error {
@@ -314,4 +373,19 @@ func specError(settings ...string) error {
 	}
 	_, err := s.Expand()
 	return err
+}
+
+// TestFewClientsHaveGroups: three clients are three rows.
+func TestFewClientsHaveGroups(t *testing.T) {
+	for clients, want := range map[string]int{"1": 1, "3": 3, "4": 4, "9": 4} { // order: each is a test of its own
+		res := runOne(t, specOf(t, "protocol=to", "replication=none", "distribution=uniform", "keys=1000", "requests=50", "timestamps=clock", "clock-skew=1ms", "clients="+clients)[0])
+		mustBeOK(t, res)
+		var done uint64
+		for i := range res.ClientGroups {
+			done += res.ClientGroups[i].Committed
+		}
+		if len(res.ClientGroups) != want || done != res.Committed {
+			t.Errorf("%s clients: %d groups with %d of %d commits, want %d groups", clients, len(res.ClientGroups), done, res.Committed, want)
+		}
+	}
 }

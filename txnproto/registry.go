@@ -224,6 +224,10 @@ type Protocol struct {
 	// that it is in. It needs DropReadOnly: reads are not taken up again. nil: no.
 	CoordinatorLog func(p Params) bool
 
+	// WaitClauses says that operations wait, or do not, as their Wait and Timeout have it.
+	// Without it they do whatever the protocol does with an operation that has neither.
+	WaitClauses bool
+
 	// TellReadOnly makes the session tell whether a program declares nothing but
 	// reads (Txn.ReadOnly). One that is no Declarer counts as an updater.
 	TellReadOnly bool

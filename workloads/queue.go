@@ -11,11 +11,15 @@ import (
 
 var waitNames = []string{"block", "nowait", "skip-locked"}
 
+// WaitParam is the name of the parameter for what operations do about a locked row. The
+// first of its choices is to wait.
+const WaitParam = "wait"
+
 // waitParam is what operations do about a row that is locked.
 func waitParam(def string) txnproto.Param {
 	return txnproto.Param{
-		Name: "wait", Kind: txnproto.ParamChoice, Default: def, Choices: waitNames,
-		Help: "what an operation does about a locked row: block, nowait (the attempt aborts) or skip-locked (it goes on without); protocols without locks know only the first",
+		Name: WaitParam, Kind: txnproto.ParamChoice, Default: def, Choices: waitNames,
+		Help: "what an operation does about a locked row: block, nowait (the attempt aborts) or skip-locked (it goes on without); protocols that are not listed with wait clauses know only the first",
 	}
 }
 

@@ -97,6 +97,9 @@ func listProtocols(w io.Writer) {
 			}
 			fmt.Fprintf(w, "      draws timestamps: %v%s\n", p.Draws, clocks)
 		}
+		if p.WaitClauses {
+			fmt.Fprintln(w, "      wait clauses: an operation that would have to wait may fail, leave the row out, or wait for so long")
+		}
 		writeParams(w, p.Params)
 	}
 }

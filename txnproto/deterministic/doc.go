@@ -24,7 +24,8 @@
 // nothing, and asks for the locks of its transactions in the order of their places:
 // first come, first served at each row, so that whoever waits waits for earlier ones
 // only. There is no cycle, in a shard or across them, and nobody is aborted because of
-// others, but for reconnaissance and lost leaders.
+// others, but for reconnaissance, when others have added or removed rows in what it
+// scans, and for lost leaders.
 //
 // # Where this is not the paper's Calvin
 //

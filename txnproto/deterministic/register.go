@@ -9,7 +9,7 @@ import (
 func init() {
 	txnproto.Register(&txnproto.Protocol{
 		Name: "calvin", Family: "deterministic", Promise: "strict-serializable",
-		Help:         "agrees on an order of transactions epoch by epoch and grants locks in it: no deadlock, no aborts because of others",
+		Help:         "agrees on an order of transactions epoch by epoch and grants locks in it: no deadlock; others abort nobody, unless they add or remove rows where it scans",
 		Source:       "Thomson, Diamond, Weng, Ren, Shao, Abadi 2012; its commit, as logic runs at clients: Stamos, Cristian 1990, 1993 (coordinator log)",
 		DropReadOnly: true, Sequenced: true,
 		CoordinatorLog: func(p txnproto.Params) bool { return p.Choice("commit") == "coordinator-log" },

@@ -54,7 +54,7 @@ func registerBasic() {
 		Name: "2pl-basic", Family: family, Promise: "read-uncommitted",
 		Help:   "two-phase locking that releases locks before the commit: others read what may be taken back, and aborts cascade",
 		Source: "Bernstein, Hadzilacos, Goodman 1987 ch. 3.2 (basic 2PL), ch. 1.2 and 2.4 (recoverability)",
-		Params: params, Versioning: txnproto.VersionByExposure,
+		Params: params, Versioning: txnproto.VersionByExposure, WaitClauses: true,
 		PromiseWith: func(p txnproto.Params) string {
 			if p.Bool("recoverable") {
 				return "serializable"
@@ -84,7 +84,7 @@ func register(name string, s strategy, help, source string, params []txnproto.Pa
 	}
 	txnproto.Register(&txnproto.Protocol{
 		Name: name, Family: family, Promise: "serializable", Help: help, Source: source,
-		Params: params, DropReadOnly: true, Declares: s == ordered, Draws: draws,
+		Params: params, DropReadOnly: true, Declares: s == ordered, Draws: draws, WaitClauses: s != ordered,
 		New: func(h txnproto.Host, p txnproto.Params) txnproto.Controller {
 			return newTwoPhase(h, configOf(s, p))
 		},

@@ -90,7 +90,7 @@ func init() {
 }
 
 func register(k kind, p txnproto.Protocol) {
-	p.Family, p.Versioning = family, txnproto.VersionByCommit
+	p.Family, p.Versioning, p.WaitClauses = family, txnproto.VersionByCommit, true
 	p.New = func(h txnproto.Host, params txnproto.Params) txnproto.Controller { return newController(h, k, params) }
 	txnproto.Register(&p)
 }
