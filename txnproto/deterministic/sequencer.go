@@ -121,7 +121,7 @@ func (c *controller) closeTo(epoch uint64) {
 		if b := c.seal(); len(b.Txns) > 0 {
 			c.sealed = append(c.sealed, sealed{epoch: c.openEpoch, batch: b})
 			c.closed = c.openEpoch
-			c.host.Stats().Extra["batches"]++
+			c.host.Stats().Extra["sequenced-batches"]++
 			c.host.Stats().Extra["sequenced"] += uint64(len(b.Txns))
 			c.host.Log(b)
 		} else {
