@@ -35,7 +35,8 @@ const (
 	// and stallTicks after how many looks without a completion it gives up. Looks
 	// at which a program is in a pause as long as that do not count, nor those at
 	// which the oracle, a processor, a disk or somebody's clock still takes as long: it
-	// is slow on purpose, and comes.
+	// is slow on purpose, and comes; nor those at which an attempt has come further than
+	// any before since the last completion, as in a livelock none does for long.
 	watchEvery = 5 * time.Second
 	stallTicks = 24
 	// pollEvery is after how many events the run looks whether it shall stop.
@@ -105,15 +106,21 @@ func (r *run) end(why stopReason) {
 // the bound's are the only events that are not the system's.
 func (r *run) watch(bound event.Timer) {
 	var seen uint64
-	ticks := 0
+	ticks, furthest := 0, 0
 	var h event.HandlerID
 	h = r.loop.Handle("run.watch", func(uint64) {
 		done := r.clients.Ended()
-		if done != seen || r.clients.Pausing(watchEvery) || r.cluster.Delayed(watchEvery) {
-			seen, ticks = done, 0
+		completed := done != seen
+		if completed {
+			seen, furthest = done, 0
+		}
+		ops := r.clients.Furthest()
+		if completed || ops > furthest || r.clients.Pausing(watchEvery) || r.cluster.Delayed(watchEvery) {
+			ticks = 0
 		} else {
 			ticks++
 		}
+		furthest = max(furthest, ops)
 		idle := r.loop.Len() <= r.ownEvents()
 		switch {
 		case idle && !r.clients.AnyOpen() && r.inWindow:

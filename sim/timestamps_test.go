@@ -260,6 +260,8 @@ func TestSlowServiceIsNoStall(t *testing.T) {
 		{"protocol=si", "timestamps=oracle", "oracle-service=3m", "clients=4"},
 		{"protocol=2pl", "fsync=3m"},
 		{"protocol=2pl", "cpu-op=3m"},
+		{"protocol=2pl", "workload-param=op-think=4s", "ops=60", "clients=1"}, // slow altogether, and no step of it
+		{"protocol=rc", "timestamps=oracle", "oracle-service=4s", "ops=60", "read=1", "update=0", "clients=1"},
 	} {
 		all := append([]string{"replication=quorum", "distribution=uniform", "requests=5", "max-virtual-time=100h"}, settings...)
 		mustBeOK(t, runOne(t, specOf(t, all...)[0]))

@@ -471,5 +471,21 @@ func (c *Clients) Pausing(d time.Duration) bool {
 	return false
 }
 
+// Furthest is how many operations the attempt has completed that has completed most of
+// those under way.
+func (c *Clients) Furthest() int {
+	most := 0
+	for _, s := range c.sessions {
+		switch s.state {
+		case stateTimestamp, stateOp, stateThink, stateCommit:
+			most = max(most, s.opsDone)
+		case stateIdle, stateAdmission, stateBackoff:
+		default:
+			panic("txnproto: unknown session state")
+		}
+	}
+	return most
+}
+
 // AnyOpen reports whether a request is open.
 func (c *Clients) AnyOpen() bool { return c.open > 0 || c.backHead < len(c.backlog) }
