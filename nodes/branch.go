@@ -46,7 +46,7 @@ type branch struct {
 	accessed []span // by operations on single rows
 	ranges   bool   // it scanned, inserted or deleted
 
-	before int32  // the slot + 1 of the same client's branch prepared before it, 0: none
+	before int32  // the slot + 1 of the same client's next older live branch, 0: none
 	held   []held // operations of the same client's next attempts: see Host.hold
 
 	undo []undoPut // what to put back when it rolls back to a savepoint, newest last
@@ -112,6 +112,7 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 	for c >= len(h.newestOf) {
 		h.newestOf = append(h.newestOf, 0)
 	}
+	b.before = h.newestOf[c]
 	h.newestOf[c] = int32(b.tx.Slot) + 1
 	h.live++
 	return b
@@ -132,35 +133,31 @@ func (h *Host) freeBranch(b *branch, o txnproto.Outcome) {
 		work.WastedDisk += b.disk
 	}
 	h.letGo(b)
+	for at := &h.newestOf[b.info.Client]; *at != 0; at = &h.branches[*at-1].before {
+		if *at == int32(b.tx.Slot)+1 {
+			*at = b.before
+			break
+		}
+	}
 	b.state = branchFree
 	b.tx.ID = 0
 	h.freeSlots = append(h.freeSlots, int32(b.tx.Slot))
 	h.live--
 }
 
-// setPrepared marks a participant's branch as prepared.
-func (h *Host) setPrepared(b *branch) {
-	b.state = branchPrepared
-	c := int(b.info.Client)
-	for c >= len(h.preparedOf) {
-		h.preparedOf = append(h.preparedOf, 0)
-	}
-	b.before = h.preparedOf[c]
-	h.preparedOf[c] = int32(b.tx.Slot) + 1
-}
-
 // hold reports whether operation m is held back because an earlier attempt of its
 // client, whose outcome the client knows, has yet to be carried out here and has
-// accessed the same rows. A client so finds its own writes in place, and never
-// waits for or aborts because of itself.
+// accessed the same rows: the decision to commit it is on its way, or the word that it is
+// aborted, which m has overtaken. A client so finds its own writes in place or gone,
+// and never waits for or aborts because of itself.
 func (h *Host) hold(m *txnproto.Msg) bool {
 	c := int(m.Tx.Client)
-	if c >= len(h.preparedOf) {
+	if c >= len(h.newestOf) {
 		return false
 	}
-	for at := h.preparedOf[c]; at != 0; {
+	for at := h.newestOf[c]; at != 0; {
 		b := h.branches[at-1]
-		if b.info.ID < m.Tx.ID && (h.c.coordinatorLog || b.meets(&m.Op)) {
+		if b.info.ID < m.Tx.ID && b.state != branchDead && (h.c.coordinatorLog || b.meets(&m.Op)) {
 			b.held = append(b.held, held{m, h.Now()})
 			return true
 		}
@@ -195,8 +192,11 @@ func spanOf(op *txnproto.Op) span {
 // meets reports whether op may touch what the branch has touched. Where rows come
 // and go, or ranges are read, neighbours count too: then it says yes.
 func (b *branch) meets(op *txnproto.Op) bool {
+	if b.state == branchServing || b.state == branchWaitingOp {
+		return true // what it is at has not been noted
+	}
 	switch op.Kind {
-	case txnproto.Insert, txnproto.Delete, txnproto.Scan:
+	case txnproto.Insert, txnproto.Delete, txnproto.Scan, txnproto.Reconnoitre:
 		return true
 	default:
 	}
@@ -222,32 +222,36 @@ func (b *branch) note(op *txnproto.Op) {
 	}
 }
 
-// letGo ends what b holds back. The time counts to the commit protocol.
+// letGo ends what b holds back. The time counts to the commit protocol or, where it was
+// spent until the word of an abort arrived, to the network.
 func (h *Host) letGo(b *branch) {
-	if c := int(b.info.Client); c < len(h.preparedOf) {
-		for at := &h.preparedOf[c]; *at != 0; at = &h.branches[*at-1].before {
-			if *at == int32(b.tx.Slot)+1 {
-				*at = b.before
-				break
-			}
-		}
+	part := txnproto.PartNetwork
+	if b.state == branchPrepared {
+		part = txnproto.PartCommit
 	}
 	for _, o := range b.held {
-		o.m.Parts[txnproto.PartCommit] += h.Now().Sub(o.since)
+		o.m.Parts[part] += h.Now().Sub(o.since)
 		h.c.loop.After(0, h.c.hServed, o.m.Index())
 	}
 	b.held = b.held[:0]
 }
 
 // seek returns the branch that m is about, or nil. Its client may not know the
-// slot yet; then it is most likely the client's newest here.
+// slot yet; then it is one of the client's few here.
 func (h *Host) seek(m *txnproto.Msg) *branch {
-	if c := int(m.Tx.Client); m.Slot < 0 && c < len(h.newestOf) && h.newestOf[c] != 0 {
-		if b := h.branches[h.newestOf[c]-1]; b.tx.ID == m.Tx.ID {
+	if m.Slot >= 0 {
+		return h.find(m.Tx.ID, m.Slot)
+	}
+	c := int(m.Tx.Client)
+	if c >= len(h.newestOf) {
+		return nil
+	}
+	for at := h.newestOf[c]; at != 0; at = h.branches[at-1].before {
+		if b := h.branches[at-1]; b.tx.ID == m.Tx.ID {
 			return b
 		}
 	}
-	return h.find(m.Tx.ID, m.Slot)
+	return nil
 }
 
 // find returns the live branch of txn, or nil. slot is where its client last

@@ -199,7 +199,7 @@ func (h *Host) prepared(b *branch, v txnproto.Verdict, d time.Duration) {
 		h.endBranch(b, txnproto.Aborted)
 		return
 	}
-	h.setPrepared(b)
+	b.state = branchPrepared
 	if h.c.coordinatorLog && !h.needsNoLog(b) {
 		h.vote(b, txnproto.Committed, false, txnproto.NoReason)
 		return

@@ -157,7 +157,7 @@ func (h *Host) recoverPending(rec *recovery) {
 		}
 		last = p.info.ID
 		b := h.newBranch(&p.info)
-		h.setPrepared(b)
+		b.state = branchPrepared
 		b.ranges = true
 		b.coordinator, b.coord, b.key = p.coordinator, p.coord, rng.Hash(uint64(p.info.ID), h.term)
 		b.tx.Puts = append(b.tx.Puts, p.puts...)

@@ -24,11 +24,10 @@ type Host struct {
 	stopped bool
 	met     txnproto.Timestamp // the newest one of all that had an operation here
 
-	branches   []*branch
-	newestOf   []int32 // by client: the slot + 1 of its newest branch, which may have ended
-	preparedOf []int32 // by client: the slot + 1 of its newest prepared branch, 0: none
-	freeSlots  []int32
-	live       int
+	branches  []*branch
+	newestOf  []int32 // by client: the slot + 1 of its newest live branch, 0: none; see branch.before
+	freeSlots []int32
+	live      int
 
 	coords     []*coord
 	freeCoords []int32
@@ -251,8 +250,9 @@ func (h *Host) kill(b *branch, reason txnproto.AbortReason) {
 
 // die ends the branch at the controller; the record stays until its client has heard.
 func (h *Host) die(b *branch, reason txnproto.AbortReason) {
-	b.state, b.reason = branchDead, reason
 	h.finish(b, txnproto.Aborted)
+	h.letGo(b)
+	b.state, b.reason = branchDead, reason
 }
 
 // arriveOp is called when an operation reaches the node, before its service:
@@ -275,7 +275,9 @@ func (h *Host) arriveOp(m *txnproto.Msg) {
 // op runs a served operation.
 func (h *Host) op(m *txnproto.Msg) {
 	if m.Op.Kind == txnproto.Reconnoitre {
-		h.reconnoitre(m)
+		if !h.hold(m) {
+			h.reconnoitre(m)
+		}
 		return
 	}
 	b := h.find(m.Tx.ID, m.Slot)

@@ -16,7 +16,7 @@ import (
 func (h *Host) takeOver(rec *recovery) {
 	for _, p := range h.machine.inDoubt() {
 		b := h.newBranch(&p.info)
-		h.setPrepared(b)
+		b.state = branchPrepared
 		b.ranges = true // what it read is not known: it may meet anything
 		b.coordinator, b.coord, b.key = p.coordinator, -1, rng.Hash(uint64(p.info.ID), h.term)
 		b.tx.Puts = append(b.tx.Puts, p.puts...)

@@ -344,6 +344,29 @@ func TestAloneNothingWaits(t *testing.T) {
 	}
 }
 
+// TestAloneNobodyMeetsItself lets a single client roll back, wholly and to savepoints, on
+// few rows. Whatever its messages overtake, it neither waits nor aborts because of itself.
+func TestAloneNobodyMeetsItself(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			for _, settings := range [][]string{
+				{"shards=1", "workload-param=rollback=0.5"},
+				{"shards=3", "workload-param=rollback=0.5"},
+				{"shards=3", "workload-param=rollback=0.5", "workload-param=undo=0.5", "scan=0.2", "insert=0.2"},
+			} {
+				spec := specOf(t, append([]string{
+					"protocol=" + protocol, "replication=quorum", "distribution=uniform", "clients=1", "keys=10", "requests=200", "warmup=0s",
+				}, settings...)...)[0]
+				res := runOne(t, spec)
+				mustBeOK(t, res)
+				if res.AbortedAttempts != 0 || res.LockWaits != 0 || res.RolledBack == 0 {
+					t.Errorf("%v: alone, yet %v aborts and %d waits in %d rollbacks\nrepeat it: %s", settings, res.Aborts, res.LockWaits, res.RolledBack, res.Command)
+				}
+			}
+		})
+	}
+}
+
 func TestTwoTransfers(t *testing.T) {
 	res := runOne(t, specOf(t, "protocol=2pl", "workload=two-transfers", "replication=quorum")[0])
 	mustBeOK(t, res)
