@@ -91,7 +91,8 @@ type ItemRead struct {
 	// From is who wrote what was read: a transaction, or "initial", or "own".
 	From string `json:"from"`
 
-	writer int // client, or fromInitial
+	writer  int            // client, or fromInitial
+	attempt txnproto.TxnID // of the writer; 0: none
 }
 
 // RunTxn is how a transaction of an executed schedule fared.

@@ -78,6 +78,8 @@ func TestScheduleTwice(t *testing.T) {
 		"x=100; r1(x) r2(x) w1(x=x+10) w2(x=x-5) c1 c2",
 		"a=1 c=3; r1[a..c] i2(b=2) c2 r1[a..c] d3(a) c3 c1",
 		"x=1 y=1; b3 r1(x) r2(y) w1(y=x) w2(x=y) r3(x) s3(p) w3(z=x) rb3(p) r3(y) c3 c1 c2",
+		"w1(x=1) r2(x) w2(y=2) r3(y) w3(z=1) a1 c2 c3",
+		"w1(x=1) r2(x) w2(y=2) r3(y) c3 a1 c2",
 		"0ms: r1(x) u2(y)\n5ms: w2(x=1) r1(y) nowait\n200ms: c1 c2 r3(y) skip locked",
 	}
 	for _, text := range texts {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"interleave/txnproto"
@@ -29,6 +30,12 @@ func (r *scheduleRun) execute(view txnproto.View) {
 		}
 	}
 	done := r.done()
+	if d, x := r.readTriedAgain(done); x != nil {
+		r.out.Notes = append(r.out.Notes, fmt.Sprintf(
+			"%v read %s of an attempt of %s that aborted and was tried again: no order of the last attempts' operations explains it, so the classes of schedules do not apply. The isolation is judged from the versions.",
+			d.op.Txn, x.Item, x.From))
+		return
+	}
 	orders := []bool{true, false}
 	if r.protocol.Family == "two-phase locking" || r.protocol.Sequenced {
 		orders = []bool{false, true}
@@ -55,6 +62,19 @@ func (r *scheduleRun) execute(view txnproto.View) {
 	}
 	r.out.Notes = append(r.out.Notes,
 		"Reads went to older versions, or writes were placed below younger ones: no order of the operations with one version of each item explains them, so the classes of schedules do not apply. The isolation is judged from the versions.")
+}
+
+// readTriedAgain returns a read of what an attempt wrote that was not its transaction's
+// last, with the operation that made it, or nil.
+func (r *scheduleRun) readTriedAgain(done []doneOp) (*doneOp, *ItemRead) {
+	for i := range done {
+		for j := range done[i].reads {
+			if x := &done[i].reads[j]; x.attempt != 0 && x.attempt != r.owner[x.attempt].id {
+				return &done[i], x
+			}
+		}
+	}
+	return nil, nil
 }
 
 // done is what each transaction's last attempt did, in order.

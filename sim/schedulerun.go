@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,8 +54,9 @@ type scheduleRun struct {
 	ends       map[txnproto.TxnID]bool                 // attempts whose end is in the steps
 	writers    map[txnproto.ReadVersion]txnproto.TxnID // of installed versions
 	installs   map[txnproto.TxnID][]txnproto.Key
-	inCall     *txnproto.Txn // whose Access or Prepare is being answered
-	after      []RunStep     // what that call did to others: it comes after its answer
+	takenBack  map[txnproto.TxnID]int // the numbers of attempts whose writes others have seen and that aborted
+	inCall     *txnproto.Txn          // whose Access or Prepare is being answered
+	after      []RunStep              // what that call did to others: it comes after its answer
 	blocked    map[txnproto.TxnID]block
 	waiting    []schedule.WaitEdge // edges of the waits-for graph now
 	ended      int                 // transactions
@@ -80,6 +83,8 @@ func newScheduleRun(p *txnproto.Protocol, params txnproto.Params, promised histo
 		writers:  map[txnproto.ReadVersion]txnproto.TxnID{},
 		installs: map[txnproto.TxnID][]txnproto.Key{},
 		blocked:  map[txnproto.TxnID]block{},
+
+		takenBack: map[txnproto.TxnID]int{},
 	}
 	r.workload = newScheduleWorkload(r)
 	for i, t := range s.Txns() {
@@ -246,22 +251,55 @@ func (r *scheduleRun) Installed(shard txnproto.ShardID, _ uint64, txn txnproto.T
 
 // TakenBack implements nodes.InstallRecorder.
 func (r *scheduleRun) TakenBack(shard txnproto.ShardID, txn txnproto.TxnID, puts []txnproto.Put) {
+	r.takenBack[txn] = r.owner[txn].attempt
 	r.recorder.takenBack(shard, r.historyTxn(txn), puts)
 }
 
-// Committed implements txnproto.Recorder: in the history, transactions have the numbers
-// that they have in the schedule.
+// Committed implements txnproto.Recorder.
 func (r *scheduleRun) Committed(c *txnproto.CommitRecord) {
 	r.commit = *c
 	r.commit.Txn = r.historyTxn(c.Txn)
 	r.recorder.Committed(&r.commit)
 }
 
+// historyTxn is an attempt's number in the history: that of its transaction in the
+// schedule. An attempt whose writes are taken back has one of its own, since its
+// transaction may be tried again, and commit.
 func (r *scheduleRun) historyTxn(t txnproto.TxnID) txnproto.TxnID {
+	if _, ok := r.takenBack[t]; ok {
+		return schedule.MaxTxn + 1 + t
+	}
 	if n := r.owner[t].txn; n > 0 {
 		return txnproto.TxnID(n)
 	}
 	return schedule.MaxTxn + 1 // 0 names no transaction there
+}
+
+// historyName matches the transactions that the history's explanations name.
+var historyName = regexp.MustCompile(`\bT\d{7,}\b`)
+
+// explained gives the transactions in an explanation the names that they have in the
+// schedule, an attempt that was not the last with its number.
+func (r *scheduleRun) explained(text string) string {
+	return historyName.ReplaceAllStringFunc(text, func(name string) string {
+		n, err := strconv.ParseUint(name[1:], 10, 64)
+		if err != nil || n <= schedule.MaxTxn {
+			return name
+		}
+		if n == schedule.MaxTxn+1 {
+			return "T0"
+		}
+		id := txnproto.TxnID(n - schedule.MaxTxn - 1)
+		p, attempt := r.owner[id], r.takenBack[id]
+		switch {
+		case attempt == 0:
+			return name // an item is called so
+		case id == p.id:
+			return p.txn.String()
+		default:
+			return fmt.Sprintf("%v (attempt %d)", p.txn, attempt)
+		}
+	})
 }
 
 // AttemptEnded implements txnproto.Observer.
@@ -308,7 +346,7 @@ func (r *scheduleRun) judge() {
 	res := r.recorder.rec.Check()
 	r.out.Found, r.out.Kept = res.Found.String(), res.OK
 	for i := range res.Anomalies {
-		r.out.Anomalies = append(r.out.Anomalies, strings.Split(strings.TrimRight(res.Anomalies[i].Explain(), "\n"), "\n"))
+		r.out.Anomalies = append(r.out.Anomalies, strings.Split(strings.TrimRight(r.explained(res.Anomalies[i].Explain()), "\n"), "\n"))
 	}
 	r.execute(view)
 }

@@ -323,9 +323,10 @@ func (r *scheduleRun) read(p *scheduleProgram, it schedule.Item, row txnproto.Ro
 	}
 	switch {
 	case row.Own:
-		rd.From, rd.writer = "own", int(p.client)
+		rd.From, rd.writer, rd.attempt = "own", int(p.client), p.id
 	case row.Version != 0:
-		w := r.owner[r.writers[txnproto.ReadVersion{Key: row.Key, Version: row.Version}]]
+		rd.attempt = r.writers[txnproto.ReadVersion{Key: row.Key, Version: row.Version}]
+		w := r.owner[rd.attempt]
 		rd.From, rd.writer = w.txn.String(), int(w.client)
 	}
 	for i := len(r.out.Steps) - 1; i >= 0; i-- {
