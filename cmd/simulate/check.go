@@ -61,7 +61,11 @@ func (a *app) check(file, level string) error {
 	if h.Protocol != "" {
 		fmt.Fprintf(a.out, "%s, seed %d: ", h.Protocol, h.Seed)
 	}
-	fmt.Fprintln(a.out, strings.TrimRight(res.String(), "\n"))
+	text := res.String()
+	if res.Promised != h.Level {
+		text = res.Against(h.Level)
+	}
+	fmt.Fprintln(a.out, strings.TrimRight(text, "\n"))
 	if !res.OK {
 		a.code = exitFailed
 	}

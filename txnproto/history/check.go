@@ -125,13 +125,26 @@ func (r *Result) Verdict() string {
 
 // String returns the whole verdict in several lines.
 func (r *Result) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "promised %v, found %v: ", r.Promised, r.Found)
-	if r.OK {
-		b.WriteString("ok\n")
-	} else {
-		b.WriteString("BROKEN\n")
+	kept := "ok"
+	if !r.OK {
+		kept = "BROKEN"
 	}
+	return fmt.Sprintf("promised %v, found %v: %s\n%s", r.Promised, r.Found, kept, r.shown())
+}
+
+// Against is String for a level that is not the protocol's promise, but that somebody asks
+// about; the protocol promised another.
+func (r *Result) Against(promised Level) string {
+	kept := "kept"
+	if !r.OK {
+		kept = "NOT KEPT"
+	}
+	return fmt.Sprintf("judged against %v (promised: %v), found %v: %s\n%s", r.Promised, promised, r.Found, kept, r.shown())
+}
+
+// shown is what was found, in several lines.
+func (r *Result) shown() string {
+	var b strings.Builder
 	fmt.Fprintf(&b, "transactions: %d, edges: %d\n", r.Transactions, r.Edges)
 	for _, c := range r.Counts {
 		fmt.Fprintf(&b, "%v\n", c)
