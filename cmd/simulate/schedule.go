@@ -29,8 +29,9 @@ const scheduleHelp = `Examples:
 
 Without --protocol the schedule is classified as it stands, as in a textbook: serial, conflict
 and view serializable, recoverable, strict, producible by locking or by timestamps, with its
-anomalies by name. With --protocol it is run: its operations are handed to the protocol in the
-order written, and what comes of it is shown.
+anomalies by name, and a table says what each protocol makes of it. With --protocol it is run
+step by step: its operations are handed to the protocol in the order written, and what comes of
+it is shown.
 
 How a schedule is written:
   r1(x) w1(x) w1(x=5) w1(x=y+5)   read, write        b1 c1 a1         begin, commit, abort
@@ -99,18 +100,23 @@ func (a *app) schedule(f *scheduleFlags, args []string) error {
 		return badf("classify: given together with param, which is for running: want one of them")
 	case f.explain && f.protocols == "":
 		return badf("explain: want protocols with --protocol: their state is what it shows")
-	case f.waits != "" && (f.protocols == "" || f.protocols == "all" || strings.Contains(f.protocols, ",")):
+	case f.waits != "" && (f.protocols == "" || f.several()):
 		return badf("waits: want one protocol with --protocol: who waits depends on it")
+	case f.precedence != "" && f.several():
+		return badf("precedence: want one protocol with --protocol, or none for the schedule as written; --svg draws those of several")
+	case f.timeline != "" && f.several():
+		return badf("timeline: want one protocol with --protocol, or none for the schedule as written; --svg draws those of several")
 	}
-	for _, p := range []struct{ flag, file, kinds string }{
-		{"precedence", f.precedence, ".svg .dot"}, {"timeline", f.timeline, ".svg"}, {"waits", f.waits, ".svg .dot"},
-	} {
-		if kinds := strings.Fields(p.kinds); p.file != "" && !slices.Contains(kinds, filepath.Ext(p.file)) {
-			return badf("%s: %q: want a name that ends in %s", p.flag, p.file, strings.Join(kinds, " or "))
+	for _, p := range f.files() {
+		if p.file != "" && !slices.Contains(p.kinds, filepath.Ext(p.file)) {
+			return badf("%s: %q: want a name that ends in %s", p.flag, p.file, strings.Join(p.kinds, " or "))
 		}
 	}
 	s, err := a.readSchedule(f, args)
 	if err != nil {
+		return err
+	}
+	if err := f.canDraw(); err != nil {
 		return err
 	}
 	var runs []*sim.ScheduleRun
@@ -134,6 +140,57 @@ func (a *app) schedule(f *scheduleFlags, args []string) error {
 		}
 	}
 	return f.pictures(class, runs)
+}
+
+// several reports whether more than one protocol is asked for.
+func (f *scheduleFlags) several() bool {
+	return f.protocols == "all" || strings.Contains(f.protocols, ",")
+}
+
+// pictureFile is a file that a flag asks for, with the kinds of names it may have.
+type pictureFile struct {
+	flag, file string
+	kinds      []string
+}
+
+// files are the single pictures that may be asked for; those without a name are not.
+func (f *scheduleFlags) files() []pictureFile {
+	both := []string{".svg", ".dot"}
+	return []pictureFile{{"precedence", f.precedence, both}, {"timeline", f.timeline, both[:1]}, {"waits", f.waits, both}}
+}
+
+// canDraw reports, before anything is run, what would keep the pictures from being
+// written. It makes the directory, and leaves files as they are.
+func (f *scheduleFlags) canDraw() error {
+	for _, p := range f.files() {
+		if p.file != "" {
+			if err := canWrite(p.flag, p.file); err != nil {
+				return err
+			}
+		}
+	}
+	if f.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.dir, 0o777); err != nil {
+		return badf("svg: %w", err)
+	}
+	return canWrite("svg", filepath.Join(f.dir, "timeline.svg"))
+}
+
+// canWrite reports whether file, which flag asks for, can be written.
+func canWrite(flag, file string) error {
+	_, err := os.Stat(file)
+	there := err == nil
+	w, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return badf("%s: %w", flag, err)
+	}
+	w.Close()
+	if !there {
+		os.Remove(file)
+	}
+	return nil
 }
 
 // readSchedule reads the schedule from the arguments or the file.
@@ -298,9 +355,6 @@ func (f *scheduleFlags) pictures(class *schedule.Classification, runs []*sim.Sch
 
 // all writes every picture into the directory.
 func (f *scheduleFlags) all(class *schedule.Classification, runs []*sim.ScheduleRun) error {
-	if err := os.MkdirAll(f.dir, 0o777); err != nil {
-		return badf("svg: %w", err)
-	}
 	files := map[string]string{
 		"precedence.svg": class.GraphSVG(), "precedence.dot": class.GraphDOT(),
 		"timeline.svg": schedule.TimelineSVG(class.Schedule),

@@ -102,6 +102,45 @@ func TestSchedulePictures(t *testing.T) {
 	}
 }
 
+// TestSchedulePicturesFirst: that a picture cannot be written is said before anything
+// is run, and a file of an earlier run stays.
+func TestSchedulePicturesFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("file", []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range [][]string{
+		{"--waits", "none/w.svg"}, {"--timeline", "none/t.svg"}, {"--precedence", "file/p.dot"}, {"--svg", "file"}, {"--svg", "file/pictures"},
+	} {
+		args := append([]string{"schedule", "w1(x) w2(x)", "--protocol", "2pl"}, flag...)
+		out, errs, code := command(sim.Run, "", args...)
+		if code != exitBadInput || out != "" || !strings.HasPrefix(errs, "simulate: "+flag[0][2:]+": ") {
+			t.Errorf("%v: exit %d, %q:\n%s", flag, code, errs, out)
+		}
+	}
+	if err := os.WriteFile("t.svg", []byte("old"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, _, code := command(sim.Run, "", "schedule", "w1(x)", "--protocol", "2pI", "--timeline", "t.svg", "--waits", "w.svg")
+	text, err := os.ReadFile("t.svg")
+	if code != exitBadInput || string(text) != "old" {
+		t.Errorf("exit %d, and the picture is %q (%v)", code, text, err)
+	}
+	if _, err := os.Stat("w.svg"); err == nil {
+		t.Error("an empty picture is left")
+	}
+}
+
+// TestScheduleRetryTable: without --protocol, --retry is for the table of all protocols.
+func TestScheduleRetryTable(t *testing.T) {
+	const deadlock = "x=100; r1(x) r2(x) w1(x=x+10) w2(x=x-5) c1 c2"
+	once, _, _ := command(sim.Run, "", "schedule", deadlock)
+	again, _, code := command(sim.Run, "", "schedule", deadlock, "--retry")
+	if code != 0 || !strings.Contains(once, "x=110") || strings.Contains(again, "x=110") {
+		t.Errorf("exit %d:\n%s\n%s", code, once, again)
+	}
+}
+
 func TestScheduleUnknownProtocol(t *testing.T) {
 	_, errs, code := command(sim.Run, "", "schedule", "r1(x)", "--protocol", "2pI")
 	if code != exitBadInput || !strings.HasPrefix(errs, `simulate: protocol: "2pI" is unknown (did you mean "2pl"?)`) {
