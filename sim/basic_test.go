@@ -24,6 +24,9 @@ func TestCascades(t *testing.T) {
 				if res.Aborts["cascade"] == 0 || cascades == 0 || res.RolledBack == 0 {
 					t.Errorf("%d aborts by cascade, %d counted, %d rolled back", res.Aborts["cascade"], cascades, res.RolledBack)
 				}
+				if cascades < res.Aborts["cascade"] { // each has lost a branch at least
+					t.Errorf("%d branches lost to cascades, %d attempts aborted by them", cascades, res.Aborts["cascade"])
+				}
 				g1a := false
 				for _, a := range res.Isolation.Anomalies {
 					g1a = g1a || a.Name == "G1a"
