@@ -83,6 +83,7 @@ type Cluster struct {
 
 	entries    []*Entry // free
 	control    []txnproto.ControlStats
+	decided    uint64 // see Decided
 	controlKey uint64
 	controlSeq uint64
 	oldest     txnproto.Timestamp
@@ -197,8 +198,14 @@ func (c *Cluster) ResetStats() {
 		c.control[i] = txnproto.ControlStats{Extra: c.control[i].Extra}
 		clear(c.control[i].Extra)
 	}
+	c.decided = 0
 	c.repl.ResetStats()
 }
+
+// Decided returns how many verdicts controllers gave since the last ResetStats: on
+// operations, each once per shard, and on prepares that waited. Those that waited
+// count when the wait ends.
+func (c *Cluster) Decided() uint64 { return c.decided }
 
 // Waiting is how many branches wait because their controller lets them, or for their
 // machine's clock.

@@ -214,6 +214,7 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 // bookWait reports the wait of b, which ends now, and returns how long it was. Of a wait
 // for a place, what went to the log is left out.
 func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
+	h.c.decided++
 	d := h.Now().Sub(b.waitSince)
 	sequencing := b.msg != nil && b.msg.Op.Kind == txnproto.Sequence
 	if sequencing {
@@ -314,6 +315,7 @@ func (h *Host) op(m *txnproto.Msg) {
 	if v.IsWaiting() {
 		b.state, b.msg, b.waitSince = branchWaitingOp, m, h.Now()
 	} else {
+		h.c.decided++
 		h.answer(b, m, v)
 	}
 	h.settle()

@@ -60,7 +60,6 @@ type Collector struct {
 	start   event.Time // of the window
 
 	lockWaits, turnedAway   uint64
-	otherWaits              uint64 // of operations that attempts do not count among theirs
 	lockWait                time.Duration
 	usefulWork, wastedWork  time.Duration
 	longestWait             time.Duration
@@ -86,7 +85,6 @@ type classStats struct {
 	finished uint64        // attempts
 	ran      time.Duration // of these together
 	aborts   [txnproto.NumReasons]uint64
-	ops      uint64 // of all finished attempts
 	goodOps  uint64 // of the committing attempts
 	latency  histogram
 	last     histogram // the committing attempts alone
@@ -134,7 +132,7 @@ func (c *Collector) ResetWindow(now event.Time) {
 	c.keys.reset()
 	c.batches.init(now)
 	c.worst = worstList{}
-	c.lockWaits, c.otherWaits, c.turnedAway = 0, 0, 0
+	c.lockWaits, c.turnedAway = 0, 0
 	c.lockWait, c.usefulWork, c.wastedWork, c.longestWait = 0, 0, 0, 0
 	c.response, c.gaps, c.longestOpen, c.longestGap = 0, 0, 0, 0
 	c.partsWrong, c.gapSquares = 0, 0
@@ -214,7 +212,6 @@ func (s *classStats) reset() {
 func (s *classStats) attemptEnded(a *txnproto.AttemptRecord) {
 	s.finished++
 	s.ran += a.End.Sub(a.Begin)
-	s.ops += uint64(a.Ops)
 	if a.Outcome == txnproto.Aborted && a.Reason != txnproto.NoReason {
 		s.aborts[a.Reason]++
 	}
@@ -262,20 +259,16 @@ func (c *Collector) clientServed(r *txnproto.RequestRecord, latency time.Duratio
 }
 
 // Waited implements txnproto.WaitObserver.
-func (c *Collector) Waited(_ txnproto.ShardID, key txnproto.Key, d time.Duration, aborted bool) {
-	c.waited(d, aborted)
+func (c *Collector) Waited(_ txnproto.ShardID, key txnproto.Key, d time.Duration, _ bool) {
+	c.waited(d)
 	c.keys.waited(key, d)
 }
 
 // WaitedForPlace implements txnproto.WaitObserver.
-func (c *Collector) WaitedForPlace(_ txnproto.ShardID, d time.Duration) { c.waited(d, true) }
+func (c *Collector) WaitedForPlace(_ txnproto.ShardID, d time.Duration) { c.waited(d) }
 
-// waited counts a wait; other says that it was of no operation that its attempt completed.
-func (c *Collector) waited(d time.Duration, other bool) {
+func (c *Collector) waited(d time.Duration) {
 	c.lockWaits++
-	if other {
-		c.otherWaits++
-	}
 	c.lockWait += d
 	c.waitedEver += d
 }

@@ -59,13 +59,14 @@ func TestFiguresByHand(t *testing.T) {
 	c := newTestCollector(4, "all")
 	script(c)
 	r := c.Finish(at(100), []Open{{Request: 5, Client: 0, Attempts: 1, Arrival: at(70)}})
+	r.SetOperations(12)
 	want := map[string]any{
 		"committed": uint64(2), "rolled back": uint64(1), "given up": uint64(1), "unfinished": uint64(1), "oldest": int64(30 * ms),
 		"throughput": 20.0, "attempts/s": 60.0, "abort ratio": 0.6, "aborts per commit": 1.5, "wasted": 0.25,
 		"aborts": map[string]uint64{"deadlock": 2, "validation": 1},
 		"mean":   int64(25 * ms), "max": int64(40 * ms), "sum": int64(50 * ms), "attempt max": int64(20 * ms),
 		"starved": 0.2, "lock waits": uint64(2), "lock wait": int64(4 * ms),
-		// 11 operations completed, and one that waited and was aborted.
+		// 11 operations decided at once, and one that waited.
 		"operations": uint64(12), "blocking": 2.0 / 12, "attempts": Attempts{1, 3, 3, 2},
 		"hot": []HotKey{{Key: 7, Waits: 2, WaitNS: int64(4 * ms), Aborts: 2}},
 		// Commits 1, 1, 0, 0.

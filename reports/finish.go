@@ -27,9 +27,8 @@ func (c *Collector) Finish(now event.Time, open []Open) *Result {
 		Latency: all.latency.latencySummary(), AttemptLatency: all.last.latencySummary(),
 		Breakdown: Breakdown(all.parts), Attempts: all.attempts.attemptsSummary(),
 		// An operation that waited and was then aborted is one too, and so is a wait for a place.
-		Operations: all.ops + c.otherWaits, LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
-		BlockingRatio: ratio(c.lockWaits, all.ops+c.otherWaits),
-		HottestKeys:   c.keys.hottest(hotKeysShown), Confidence: c.batches.confidence(now),
+		LockWaits: c.lockWaits, LockWaitNS: int64(c.lockWait),
+		HottestKeys: c.keys.hottest(hotKeysShown), Confidence: c.batches.confidence(now),
 		CycleLengths: []CycleLength{},
 	}
 	c.unfinished(r, now, open)
@@ -80,7 +79,6 @@ func (s *classStats) add(o *classStats) {
 	}
 	s.starved += o.starved
 	s.finished += o.finished
-	s.ops += o.ops
 	s.goodOps += o.goodOps
 	s.latency.add(&o.latency)
 	s.last.add(&o.last)
@@ -251,6 +249,9 @@ func (c *Collector) gapDeviation(ended uint64) float64 {
 	mean := float64(c.gaps) / float64(ended)
 	return math.Sqrt(max(c.gapSquares/float64(ended)-float64(mean*mean), 0))
 }
+
+// SetOperations adds how many verdicts the controllers gave; see Metrics.
+func (r *Result) SetOperations(n uint64) { r.Operations, r.BlockingRatio = n, ratio(r.LockWaits, n) }
 
 // SetControl adds the controllers' counters, summed over the shards.
 func (r *Result) SetControl(s *txnproto.ControlStats) {

@@ -40,7 +40,7 @@ func Metrics() []Metric {
 		{"age_ratio", "p99 latency / p50 latency"},
 		{"classes", "the figures of each transaction class"},
 		{"client_groups", "with clocks that are off: the same figures of each quarter of the clients (of each client, where there are fewer than four), by their clocks at the start, the slowest first"},
-		{"operations", "operations that all attempts completed, or waited for until they were aborted; waits for a place in a global order (calvin) are some too"},
+		{"operations", "operations on which a controller decided, each once for each shard that it went to; prepares that waited, and waits for a place in a global order (calvin), are some too"},
 		{"lock_waits", "operations that a controller made wait, be it for locks or for the end of an epoch"},
 		{"lock_wait_time_ns", "how long they waited together"},
 		{"blocking_ratio", "operations that waited / operations"},

@@ -75,7 +75,7 @@ type Result struct {
 	// the start, the slowest first.
 	ClientGroups []ClientGroup `json:"client_groups,omitempty"`
 
-	Operations     uint64            `json:"operations"` // completed, waited for until the attempt was aborted, or waits for a place
+	Operations     uint64            `json:"operations"` // at their shards, decided in the window
 	LockWaits      uint64            `json:"lock_waits"`
 	LockWaitNS     int64             `json:"lock_wait_time_ns"`
 	BlockingRatio  float64           `json:"blocking_ratio"`

@@ -82,6 +82,7 @@ func play(spec string, longAborts int, reason txnproto.AbortReason) *Result {
 		})
 	}
 	r := c.Finish(now, []Open{{Request: 401, Client: 3, Class: 1, Attempts: longAborts, Arrival: now - event.Time(ms), Reason: reason}})
+	r.SetOperations(14344)
 	r.Spec = json.RawMessage(spec)
 	r.Command = "simulate run --protocol x"
 	r.Resources = Resources{

@@ -261,6 +261,23 @@ func TestInterruptedInTheDrain(t *testing.T) {
 	}
 }
 
+// TestNoMoreWaitsThanOperations has windows in which nearly all that happens is the
+// end of a wait, some for a prepare.
+func TestNoMoreWaitsThanOperations(t *testing.T) {
+	for _, settings := range [][]string{
+		{"protocol=2pl", "clients=100", "replication=quorum", "network=five-regions", "machines=5", "requests=100"},
+		{"protocol=2pl-basic", "param=recoverable=true", "replication=quorum", "workload-param=rollback=0.3", "requests=300", "keys=5", "ops=3"},
+		{"protocol=calvin", "clients=1", "replication=none", "requests=100"},
+		{"protocol=to-strict", "replication=quorum", "requests=300"},
+	} {
+		r := runOne(t, specOf(t, append([]string{"workload=ycsb", "distribution=uniform", "keys=1", "ops=1", "workload-param=update=1"}, settings...)...)[0])
+		mustBeOK(t, r)
+		if r.LockWaits == 0 || r.LockWaits > r.Operations || r.BlockingRatio != float64(r.LockWaits)/float64(r.Operations) {
+			t.Errorf("%s: %d waits of %d operations, blocking ratio %v", r.Command, r.LockWaits, r.Operations, r.BlockingRatio)
+		}
+	}
+}
+
 // TestNoCommitNoStarvation has programs that all roll back: nobody waits long, though
 // there is no latency to compare with.
 func TestNoCommitNoStarvation(t *testing.T) {

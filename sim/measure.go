@@ -31,6 +31,7 @@ func (r *run) snapshot(now event.Time, open []txnproto.OpenRequest) {
 	res := r.collector.Finish(now, records)
 	control := r.cluster.Control()
 	res.SetControl(&control)
+	res.SetOperations(r.cluster.Decided())
 	res.Resources = r.resources()
 	res.Laws = append(res.Laws, reports.UtilisationLaw(busy, work, res.FinishedAttempts(), r.spec.Clients))
 	res.Isolation = reports.Isolation{Promised: r.promise, Found: reports.Unchecked, Anomalies: []reports.Anomaly{}}
