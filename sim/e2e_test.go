@@ -376,7 +376,11 @@ func TestAloneNobodyMeetsItself(t *testing.T) {
 				}, settings...)...)[0]
 				res := runOne(t, spec)
 				mustBeOK(t, res)
-				if res.AbortedAttempts != 0 || res.LockWaits != 0 || res.RolledBack == 0 {
+				waits := uint64(0)
+				if protocol == "calvin" {
+					waits = 200 // each for the end of an epoch
+				}
+				if res.AbortedAttempts != 0 || res.LockWaits != waits || res.RolledBack == 0 {
 					t.Errorf("%v: alone, yet %v aborts and %d waits in %d rollbacks\nrepeat it: %s", settings, res.Aborts, res.LockWaits, res.RolledBack, res.Command)
 				}
 			}
