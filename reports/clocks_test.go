@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,28 @@ func TestNotesOfAProtocolAreSaidOnce(t *testing.T) {
 	} { // order: each is a test of its own
 		if n := strings.Count(out.String(), text); n != want {
 			t.Errorf("%q %d times, want %d, in\n%s", text, n, want, out.String())
+		}
+	}
+}
+
+// TestColumnsOfWhatDiffers: sweeping the skew from none on makes one column, not one
+// for each setting that clocks without skew have no use for.
+func TestColumnsOfWhatDiffers(t *testing.T) {
+	with := func(settings string) *Result {
+		return play(strings.Replace(testSpec("to", "uniform", ""), `"seed":1`, `"seed":1,"timestamps":"clock",`+settings, 1), 1, txnproto.TSOrder)
+	}
+	none, some := with(`"clock-skew":"0s"`), with(`"clock-skew":"5ms","clock-drift":0,"clock-catch-up":false`)
+	drifting := with(`"clock-skew":"5ms","clock-drift":50,"clock-catch-up":false`)
+	for _, c := range []struct {
+		results []*Result
+		want    []string
+	}{
+		{[]*Result{none, some}, []string{"clock-skew"}},
+		{[]*Result{none, some, drifting}, []string{"clock-skew", "clock-drift"}},
+		{[]*Result{some, drifting}, []string{"clock-drift"}},
+	} {
+		if got := newComparison(c.results).vary; !slices.Equal(got, c.want) {
+			t.Errorf("columns %v, want %v", got, c.want)
 		}
 	}
 }

@@ -84,7 +84,9 @@ func (c *comparison) follows(name string) bool {
 			return false
 		}
 	}
-	return !c.same("timestamps") && (strings.HasPrefix(name, "clock-") || strings.HasPrefix(name, "oracle-"))
+	// Clocks without skew neither drift nor catch up.
+	used := !c.same("timestamps") || !c.same("clock-skew")
+	return used && (strings.HasPrefix(name, "clock-") || strings.HasPrefix(name, "oracle-"))
 }
 
 // settingNames returns the names in a spec in the order in which it has them.
