@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"interleave/internal/layout"
 	"interleave/txnproto"
 	"interleave/txnproto/schedule"
 )
@@ -34,30 +35,14 @@ type scheduleReport struct {
 	names int // width of the columns together
 }
 
-// wrap writes text after lead, further lines under its beginning.
-func (t *scheduleReport) wrap(indent, lead, text string) {
-	head := indent + lead
-	hang := strings.Repeat(" ", utf8.RuneCountInString(head))
-	line, empty := head, true
-	for _, w := range strings.Fields(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(w) > scheduleWidth {
-			t.line(line)
-			line, empty = hang, true
-		}
-		if !empty {
-			line += " "
-		}
-		line += w
-		empty = false
+// wrap writes words after lead, further lines under its end.
+func (t *scheduleReport) wrap(indent, lead, words string) {
+	for _, l := range layout.Hang(indent+lead, words, scheduleWidth) {
+		t.line(l)
 	}
-	t.line(line)
 }
 
 func (t *scheduleReport) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
-
-func padTo(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
-}
 
 // steps writes a line for each step: the operation in its transaction's column, and
 // what came of it.
@@ -66,14 +51,14 @@ func (t *scheduleReport) steps() {
 	head := "  step  "
 	timed := t.r.schedule != nil && t.r.schedule.Timed
 	if timed {
-		head += padTo("time", 12)
+		head += layout.Pad("time", 12)
 	}
 	for _, x := range t.r.Transactions {
 		if len(t.width) > 0 {
-			head += padTo(x.Txn.String(), t.width[x.Txn])
+			head += layout.Pad(x.Txn.String(), t.width[x.Txn])
 		}
 	}
-	t.line(padTo(head, len("  step  ")+t.names))
+	t.line(layout.Pad(head, len("  step  ")+t.names))
 	for i := range t.r.Steps {
 		s := &t.r.Steps[i]
 		if !shownStep(s) {
@@ -85,7 +70,7 @@ func (t *scheduleReport) steps() {
 		}
 		lead := fmt.Sprintf("  %4s  ", number)
 		if timed {
-			lead += padTo(roundTime(s), 12)
+			lead += layout.Pad(roundTime(s), 12)
 		}
 		t.wrap(lead, t.cell(s), s.what())
 		for _, l := range s.State {
@@ -124,7 +109,7 @@ func (t *scheduleReport) columns() {
 // cell is the operation in its place among the columns.
 func (t *scheduleReport) cell(s *RunStep) string {
 	if t.width == nil {
-		return padTo(s.Txn.String()+" "+s.short(), t.names)
+		return layout.Pad(s.Txn.String()+" "+s.short(), t.names)
 	}
 	out := ""
 	for _, x := range t.r.Transactions {
@@ -132,7 +117,7 @@ func (t *scheduleReport) cell(s *RunStep) string {
 		if x.Txn == s.Txn {
 			text = s.short()
 		}
-		out += padTo(text, t.width[x.Txn])
+		out += layout.Pad(text, t.width[x.Txn])
 	}
 	return out
 }
@@ -299,35 +284,35 @@ func (t *scheduleReport) ends() {
 	t.line("")
 	for _, x := range r.Transactions {
 		if len(x.NotRun) > 0 {
-			t.wrap("  ", padTo("not run", 12), strings.Join(x.NotRun, " "))
+			t.wrap("  ", layout.Pad("not run", 12), strings.Join(x.NotRun, " "))
 		}
 	}
 	if r.Stuck {
-		t.wrap("  ", padTo("stuck", 12), "nothing is left to happen, and "+t.r.Waits.String())
+		t.wrap("  ", layout.Pad("stuck", 12), "nothing is left to happen, and "+t.r.Waits.String())
 	}
 	if len(r.Final) > 0 {
-		t.wrap("  ", padTo("values", 12), r.finalText())
+		t.wrap("  ", layout.Pad("values", 12), r.finalText())
 	}
 	if r.Executed != nil {
 		lead := "executed"
-		t.wrap("  ", padTo(lead, 12), strings.ReplaceAll(r.ExecutedText, "\n", " "))
+		t.wrap("  ", layout.Pad(lead, 12), strings.ReplaceAll(r.ExecutedText, "\n", " "))
 		if r.Deferred {
-			t.wrap("  ", padTo("", 12), "(writes stand at the commit that installed them)")
+			t.wrap("  ", layout.Pad("", 12), "(writes stand at the commit that installed them)")
 		}
-		t.wrap("  ", padTo("it is", 12), r.classText())
+		t.wrap("  ", layout.Pad("it is", 12), r.classText())
 	}
 	kept := "kept"
 	if !r.Kept {
 		kept = "BROKEN"
 	}
-	t.wrap("  ", padTo("isolation", 12), fmt.Sprintf("%s; promised %s: %s", r.Found, r.Promised, kept))
+	t.wrap("  ", layout.Pad("isolation", 12), fmt.Sprintf("%s; promised %s: %s", r.Found, r.Promised, kept))
 	for _, a := range r.Anomalies {
 		for _, l := range a {
 			t.line("              " + l)
 		}
 	}
 	for _, n := range r.Notes {
-		t.wrap("  ", padTo("note", 12), n)
+		t.wrap("  ", layout.Pad("note", 12), n)
 	}
 }
 
@@ -476,7 +461,7 @@ func SummaryTable(runs []*ScheduleRun) string {
 				if l < len(cells[i]) {
 					text = cells[i][l]
 				}
-				line += "  " + padTo(text, width[i])
+				line += "  " + layout.Pad(text, width[i])
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}

@@ -46,6 +46,7 @@ var places = []struct {
 	{"cmd", layerCommand},
 	{"internal/memory", layerAid},
 	{"internal/names", layerAid},
+	{"internal/layout", layerAid},
 	{"internal/units", layerAid},
 	{"internal/lint", layerHabits},
 	{"scripts", layerHabits},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"interleave/internal/layout"
 )
 
 // textWidth is the width of the text report, in characters.
@@ -49,31 +51,14 @@ type report struct{ b strings.Builder }
 
 func (t *report) section(title string) { fmt.Fprintf(&t.b, "\n%s\n", title) }
 
-// wrap writes text after lead, further lines under its end.
-func (t *report) wrap(indent, lead, text string) {
-	head := indent + lead
-	hang := strings.Repeat(" ", utf8.RuneCountInString(head))
-	line := head
-	empty := true
-	for _, w := range strings.Fields(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(w) > textWidth {
-			t.line(line)
-			line, empty = hang, true
-		}
-		if !empty {
-			line += " "
-		}
-		line += w
-		empty = false
+// wrap writes words after lead, further lines under its end.
+func (t *report) wrap(indent, lead, words string) {
+	for _, l := range layout.Hang(indent+lead, words, textWidth) {
+		t.line(l)
 	}
-	t.line(line)
 }
 
 func (t *report) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
-
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
-}
 
 // short is an operation in its transaction's own column: r(x).
 func short(op Op) string {
@@ -122,23 +107,23 @@ func (t *report) schedule(c *Classification) {
 	}
 	head := "  step  "
 	if s.Timed {
-		head += pad("time", 10)
+		head += layout.Pad("time", 10)
 	}
 	for _, x := range c.Transactions {
-		head += pad(x.Txn.String(), width[x.Txn])
+		head += layout.Pad(x.Txn.String(), width[x.Txn])
 	}
 	t.line(head)
 	for i, op := range s.Ops {
 		line := fmt.Sprintf("  %4d  ", i+1)
 		if s.Timed {
-			line += pad(time.Duration(op.At).String(), 10)
+			line += layout.Pad(time.Duration(op.At).String(), 10)
 		}
 		for _, x := range c.Transactions {
 			cell := ""
 			if x.Txn == op.Txn {
 				cell = short(op)
 			}
-			line += pad(cell, width[x.Txn])
+			line += layout.Pad(cell, width[x.Txn])
 		}
 		t.line(line)
 	}
@@ -157,7 +142,7 @@ func (t *report) verdicts(c *Classification) {
 		t.section(g.title)
 		for _, class := range g.of {
 			v := c.Verdict(class)
-			t.wrap("  ", pad(class.Title(), 31)+pad(v.Holds.String(), 9), v.Because)
+			t.wrap("  ", layout.Pad(class.Title(), 31)+layout.Pad(v.Holds.String(), 9), v.Because)
 		}
 	}
 }
@@ -170,18 +155,18 @@ func (t *report) graph(c *Classification) {
 	}
 	for i := range c.Graph.Edges {
 		e := &c.Graph.Edges[i]
-		lead := pad(fmt.Sprintf("%v → %v", e.From, e.To), 12)
+		lead := layout.Pad(fmt.Sprintf("%v → %v", e.From, e.To), 12)
 		for _, k := range e.Conflicts {
 			what := fmt.Sprintf("%s %v: %v before %v", k.Item, k.Kind, k.First, k.Second)
 			if k.Predicate {
 				what += " (in the range)"
 			}
 			t.wrap("  ", lead, what)
-			lead = pad("", 12)
+			lead = layout.Pad("", 12)
 		}
 	}
 	if len(c.Graph.Cycle) > 0 {
-		t.wrap("  ", pad("cycle", 12), arrows(c.Graph.Cycle, " → "))
+		t.wrap("  ", layout.Pad("cycle", 12), arrows(c.Graph.Cycle, " → "))
 	}
 }
 
@@ -218,7 +203,7 @@ func (t *report) orderList(by string, o Orders) {
 		}
 	}
 	var sub report
-	sub.wrap("  ", pad(by, 14), text)
+	sub.wrap("  ", layout.Pad(by, 14), text)
 	t.b.WriteString(strings.ReplaceAll(sub.b.String(), "\u00a0", " "))
 }
 
@@ -234,7 +219,7 @@ func (t *report) anomalies(c *Classification) {
 				t.section(titles[g])
 				none = false
 			}
-			t.wrap("  ", pad(n.Code.String(), 10)+pad(n.Name, 31), n.Because)
+			t.wrap("  ", layout.Pad(n.Code.String(), 10)+layout.Pad(n.Name, 31), n.Because)
 		}
 		if none && g == Named {
 			t.section(titles[g])
