@@ -437,7 +437,7 @@ func (h *Host) decideAbort(co *coord, reason txnproto.AbortReason) {
 	h.tellClient(co, txnproto.Aborted, reason)
 	if co.own != nil {
 		if co.own.state == branchWaitingPrepare {
-			h.bookWait(co.own, true)
+			h.bookWait(co.own)
 		}
 		h.endBranch(co.own, txnproto.Aborted)
 		co.own = nil
@@ -484,7 +484,7 @@ func (h *Host) decide(m *txnproto.Msg) {
 	case branchPrepared:
 		h.finishPrepared(b, outcome)
 	case branchWaitingPrepare:
-		h.bookWait(b, true)
+		h.bookWait(b)
 		h.mustAbort(b, outcome)
 		h.endBranch(b, txnproto.Aborted)
 	case branchIdle: // the abort has overtaken the question

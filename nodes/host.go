@@ -197,8 +197,7 @@ func (h *Host) settle() {
 
 // endWait answers an operation or a prepare that waited.
 func (h *Host) endWait(b *branch, v txnproto.Verdict) {
-	_, aborted := v.Aborted()
-	d := h.bookWait(b, aborted)
+	d := h.bookWait(b)
 	if b.state == branchWaitingPrepare {
 		b.state = branchIdle
 		h.prepared(b, v, d)
@@ -213,7 +212,7 @@ func (h *Host) endWait(b *branch, v txnproto.Verdict) {
 
 // bookWait reports the wait of b, which ends now, and returns how long it was. Of a wait
 // for a place, what went to the log is left out.
-func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
+func (h *Host) bookWait(b *branch) time.Duration {
 	h.c.decided++
 	d := h.Now().Sub(b.waitSince)
 	sequencing := b.msg != nil && b.msg.Op.Kind == txnproto.Sequence
@@ -225,7 +224,7 @@ func (h *Host) bookWait(b *branch, aborted bool) time.Duration {
 	case sequencing:
 		waits.WaitedForPlace(h.shard, d)
 	default:
-		waits.Waited(h.shard, b.waitKey, d, aborted)
+		waits.Waited(h.shard, b.waitKey, d)
 	}
 	return d
 }
@@ -458,7 +457,7 @@ func (h *Host) abort(m *txnproto.Msg) {
 	case branchServing:
 		h.die(b, txnproto.LeaderChange)
 	case branchWaitingOp:
-		h.bookWait(b, true)
+		h.bookWait(b)
 		h.c.pool.Free(b.msg)
 		b.msg = nil
 		h.endBranch(b, txnproto.Aborted)

@@ -259,7 +259,7 @@ func (c *Collector) clientServed(r *txnproto.RequestRecord, latency time.Duratio
 }
 
 // Waited implements txnproto.WaitObserver.
-func (c *Collector) Waited(_ txnproto.ShardID, key txnproto.Key, d time.Duration, _ bool) {
+func (c *Collector) Waited(_ txnproto.ShardID, key txnproto.Key, d time.Duration) {
 	c.waited(d)
 	c.keys.waited(key, d)
 }

@@ -31,7 +31,7 @@ func script(c *Collector) {
 		Parts: txnproto.Parts{txnproto.PartNetwork: 4 * ms, txnproto.PartDisk: 6 * ms},
 	})
 	for i, key := range []txnproto.Key{7, 7} {
-		c.Waited(0, key, 2*ms, i == 1)
+		c.Waited(0, key, 2*ms)
 		c.AttemptEnded(&txnproto.AttemptRecord{
 			Request: 2, Client: 1, Outcome: txnproto.Aborted, Reason: txnproto.Deadlock, Key: key, KeyKnown: true, End: at(12 + i), Ops: 1,
 		})
@@ -182,7 +182,7 @@ func TestBrokenPartsAreNoticed(t *testing.T) {
 func TestMoreWaitThanThereWasIsNoticed(t *testing.T) {
 	broken := func(wait time.Duration) bool {
 		c := newTestCollector(1, "all")
-		c.Waited(0, 7, 2*ms, false)
+		c.Waited(0, 7, 2*ms)
 		c.WaitedForPlace(0, 3*ms)
 		c.ResetWindow(at(6))
 		c.AttemptEnded(&txnproto.AttemptRecord{Outcome: txnproto.Committed, End: at(10)})
@@ -414,7 +414,7 @@ func feedRequest(c *Collector, i int) {
 	for w := range 5 {
 		c.Installed(txnproto.ShardID(w%3), uint64(i), txnproto.TxnID(i), txnproto.Key(i*7919%1_000_000), txnproto.Version(i))
 	}
-	c.Waited(0, txnproto.Key(i*7919%1_000_000), ms, false)
+	c.Waited(0, txnproto.Key(i*7919%1_000_000), ms)
 	r := txnproto.RequestRecord{
 		Request: txnproto.RequestID(i), Txn: txnproto.TxnID(i), Client: a.Client, Attempts: 1, Ops: 10,
 		Arrival: end, End: end.Add(5 * ms), Parts: txnproto.Parts{5 * ms},

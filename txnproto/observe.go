@@ -116,9 +116,8 @@ type Observer interface {
 
 // WaitObserver hears of every wait that a controller imposed, when it is over.
 type WaitObserver interface {
-	// Waited reports that an operation on key waited for d; aborted says that it
-	// ended in an abort.
-	Waited(shard ShardID, key Key, d time.Duration, aborted bool)
+	// Waited reports that an operation on key waited for d.
+	Waited(shard ShardID, key Key, d time.Duration)
 	// WaitedForPlace reports that a transaction waited d at its sequencer until its
 	// epoch was over. No key, and nobody, was in its way.
 	WaitedForPlace(shard ShardID, d time.Duration)
