@@ -98,21 +98,6 @@ func (m *machine) Apply(index uint64, e *Entry) {
 	}
 }
 
-// prefetch prepares for Apply of e, which comes soon: see Store.prefetch.
-func (m *machine) prefetch(e *Entry) {
-	switch e.Kind {
-	case EntryCommit, EntryCommitAll, EntryInstall:
-		m.store.prefetchPuts(e.Puts)
-	case EntryFinish:
-		if p := m.prepared.get(e.Txn); p != nil && e.Outcome == txnproto.Committed {
-			m.store.prefetchPuts(p.puts)
-		}
-	case EntryNoop, EntryPrepare, EntryBatch:
-	default:
-		panic("nodes: unknown entry kind")
-	}
-}
-
 // finish ends a prepared branch. One that is not there has been ended by an
 // earlier entry of the same decision.
 func (m *machine) finish(e *Entry) {

@@ -141,7 +141,6 @@ func (q *Quorum) leaderSynced(s uint64) {
 		e := g.entry(i)
 		e.syncedAt, e.diskShare = now, share
 	}
-	q.prefetch(g, 0, from, g.writeTo)
 	g.matched[0] = g.writeTo
 	g.writing = false
 	for r := 1; r < len(g.nodes); r++ {
@@ -181,7 +180,6 @@ func (q *Quorum) arrive(i uint64) {
 	a := &q.appends[i]
 	g, r, bytes := &q.groups[a.group], int(a.replica), int(a.bytes)
 	q.apply(g, r, a.commit)
-	q.prefetch(g, r, max(a.commit, g.matched[r]), a.last)
 	q.cfg.Disk(g.nodes[r]).Write(bytes, q.hFollowerSynced, i)
 }
 
@@ -222,19 +220,6 @@ func (q *Quorum) advance(g *quorumGroup) {
 	q.stats.Entries += commit - g.commit
 	g.commit = commit
 	q.apply(g, 0, commit)
-}
-
-// prefetcher is implemented by state machines that want to know beforehand what
-// they will apply.
-type prefetcher interface{ prefetch(e *Entry) }
-
-// prefetch tells replica r of the entries after from, up to index.
-func (q *Quorum) prefetch(g *quorumGroup, r int, from, index uint64) {
-	if m, ok := g.machines[r].(prefetcher); ok {
-		for i := from + 1; i <= index; i++ {
-			m.prefetch(g.entry(i))
-		}
-	}
 }
 
 // apply applies the entries up to index at replica r.

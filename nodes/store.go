@@ -165,13 +165,6 @@ func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 // prefetch asks for the memory of k's row, which will be looked up soon.
 func (s *Store) prefetch(k txnproto.Key) { s.rows.prefetch(k) }
 
-// prefetchPuts is prefetch for the rows of puts.
-func (s *Store) prefetchPuts(puts []txnproto.Put) {
-	for i := range puts {
-		s.rows.prefetch(puts[i].Key)
-	}
-}
-
 // installVersion adds a version to a row that keeps its older ones.
 func (s *Store) installVersion(at int, p *txnproto.Put, v txnproto.Version) {
 	r, n := &s.rows.cells[at], oldVersion{p.Value, v, p.Deleted}

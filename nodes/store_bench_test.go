@@ -57,8 +57,10 @@ func benchInstall(b *testing.B, oneTable, ahead bool) {
 			puts[i] = txnproto.Put{Key: txnproto.Key(s.Uint64n(keys/shards) * shards)}
 		}
 		for _, st := range stores {
-			if ahead {
-				st.prefetchPuts(puts)
+			for i := range puts {
+				if ahead {
+					st.prefetch(puts[i].Key)
+				}
 			}
 			for i := range puts {
 				puts[i].Version = st.Install(&puts[i], 0)
