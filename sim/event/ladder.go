@@ -28,6 +28,8 @@ import (
 //     far-off event therefore costs one rung, not the resolution of all.
 //   - A long bucket of a single instant is not divided or sorted: it becomes a
 //     rung of one bucket, served first in, first out.
+//   - An event is inserted into bottom from the nearer end, so a short queue needs
+//     nothing else.
 //   - When bottom grows in the middle it is turned into a rung from now on, not
 //     from its first event on; that bounds the number of rungs by the bits of a
 //     time, but for callers who look ahead and then schedule before what they saw.
@@ -67,11 +69,13 @@ type rung struct {
 const (
 	// sortMax is the longest bucket that is sorted rather than divided.
 	sortMax = 32
-	// smallMax is the number pending up to which bottom alone holds them.
-	smallMax = 24
-	// shiftMax is how many places an insertion into bottom may shift before
-	// bottom is turned into a rung: about where the shifting costs what a rung does.
-	shiftMax = 16
+	// smallMax is the number pending up to which bottom alone holds them: what a
+	// run of some tens of clients has.
+	smallMax = 96
+	// shiftMax is how many places an insertion into bottom may shift, towards its
+	// nearer end, before bottom is turned into a rung: about where the shifting
+	// costs what a rung does.
+	shiftMax = 32
 	// bucketEvents is how many events a bucket should hold. Those of top thin
 	// out the further off they are, so where most are the buckets fill several
 	// times higher; a part of a bucket is close to uniform.
@@ -90,12 +94,8 @@ func newLadder() ladder {
 	return ladder{bottomMax: -1, rungs: make([]rung, maxRungs)}
 }
 
-// push adds it. REQUIRES: it.at >= now.
+// push adds it. REQUIRES: it.at >= now, and it.at > q.bottomMax.
 func (q *ladder) push(now Time, it item) {
-	if it.at <= q.bottomMax {
-		q.pushBottom(now, it)
-		return
-	}
 	for i := q.depth - 1; i >= 0; i-- {
 		r := &q.rungs[i]
 		if it.at <= r.last {
@@ -121,27 +121,53 @@ func (q *ladder) pushTop(it item) {
 	q.top.add(&q.pool, it)
 }
 
-// pushBottom inserts it into bottom after all that are not later.
+// pushBottom inserts it into bottom after all that are not later: those before its
+// place move up, or those behind it down, whichever are fewer.
 func (q *ladder) pushBottom(now Time, it item) {
-	if len(q.bottom) == cap(q.bottom) && q.head > cap(q.bottom)/2 {
-		// Slide down rather than grow: a chain of short delays would
-		// otherwise lengthen the array for ever.
-		q.bottom = q.bottom[:copy(q.bottom, q.bottom[q.head:])]
-		q.head = 0
-	}
-	q.bottom = append(q.bottom, it)
-	b := q.bottom[q.head:]
-	i := len(b) - 1
-	for stop := i - shiftMax; i > 0 && b[i-1].at > it.at; i-- {
-		if i == stop {
-			copy(b[i:], b[i+1:])
-			q.bottom = q.bottom[:len(q.bottom)-1]
+	head, n := q.head, len(q.bottom)
+	if mid := int(uint(head+n) / 2); head > 0 && mid < n && it.at < q.bottom[mid].at {
+		w := q.bottom[head-1 : min(mid, head+shiftMax)+1] // w[0] is free
+		i := 1
+		for ; i < len(w) && w[i].at <= it.at; i++ {
+			w[i-1] = w[i]
+		}
+		if i == len(w) {
+			copy(w[1:], w) // back again
 			q.spill(now, it)
 			return
 		}
-		b[i] = b[i-1]
+		w[i-1] = it
+		q.head--
+		return
 	}
-	b[i] = it
+	if n == cap(q.bottom) {
+		q.makeRoom()
+		head, n = q.head, len(q.bottom)
+	}
+	q.bottom = q.bottom[:n+1]
+	w := q.bottom[max(head, n-shiftMax):] // its last is free
+	i := len(w) - 1
+	for ; i > 0 && w[i-1].at > it.at; i-- {
+		w[i] = w[i-1]
+	}
+	if i == 0 && n-shiftMax > head {
+		copy(w, w[1:])
+		q.bottom = q.bottom[:n]
+		q.spill(now, it)
+		return
+	}
+	w[i] = it
+}
+
+// makeRoom lets bottom take another event. Where it can it slides them down: a chain
+// of short delays would otherwise lengthen the array for ever.
+func (q *ladder) makeRoom() {
+	if q.head > cap(q.bottom)/2 {
+		q.bottom = q.bottom[:copy(q.bottom, q.bottom[q.head:])]
+		q.head = 0
+		return
+	}
+	q.bottom = slices.Grow(q.bottom, 1)
 }
 
 // spill turns bottom, which has become long, into the innermost rung, and adds it.

@@ -26,7 +26,9 @@ type Loop struct {
 	ran  uint64
 
 	stopped bool
-	current item // the event that runs, or ran last
+	// The event that runs, or ran last.
+	handler HandlerID
+	arg     uint64
 }
 
 // New returns an empty loop at time 0.
@@ -137,10 +139,10 @@ func (l *Loop) reap(it item) bool {
 // component that reports several things of one instant in order. It is not
 // counted as an event.
 func (l *Loop) Call(h HandlerID, arg uint64) {
-	outer := l.current
-	l.current = item{at: l.now, arg: arg, h: h}
+	outer, outerArg := l.handler, l.arg
+	l.handler, l.arg = h, arg
 	l.handlers[h](arg)
-	l.current = outer
+	l.handler, l.arg = outer, outerArg
 }
 
 // Stop makes Run and RunUntil return after the current event.
@@ -206,28 +208,31 @@ func (l *Loop) step(limit Time) bool {
 		if q.head == len(q.bottom) && !q.refill() {
 			return false
 		}
-		it := q.bottom[q.head]
-		if it.slot != 0 {
-			if l.reap(it) {
-				q.head++
-				continue
-			}
-			if it.at > limit {
-				return false
-			}
-			l.gens[it.slot]++
-			l.free = append(l.free, it.slot)
-		} else if it.at > limit {
+		it := &q.bottom[q.head]
+		if it.at > limit {
 			return false
 		}
 		q.head++
+		if it.slot != 0 && !l.expire(it.slot) {
+			continue
+		}
 		l.live--
-		l.now = it.at
 		l.ran++
-		l.current = it
+		l.now, l.handler, l.arg = it.at, it.h, it.arg
 		l.handlers[it.h](it.arg)
 		return true
 	}
+}
+
+// expire ends a timer whose event's turn has come. It reports false when it was cancelled.
+func (l *Loop) expire(slot uint32) bool {
+	l.free = append(l.free, slot)
+	if l.gens[slot]&1 == 0 {
+		l.dead--
+		return false
+	}
+	l.gens[slot]++
+	return true
 }
 
 func (l *Loop) push(it item) {
@@ -235,11 +240,14 @@ func (l *Loop) push(it item) {
 		l.panicPast(it)
 	}
 	l.live++
-	if it.at == Never {
+	switch {
+	case it.at <= l.q.bottomMax: // most are, in a small simulation
+		l.q.pushBottom(l.now, it)
+	case it.at == Never:
 		l.never = append(l.never, it)
-		return
+	default:
+		l.q.push(l.now, it)
 	}
-	l.q.push(l.now, it)
 }
 
 func (l *Loop) panicPast(it item) {
@@ -275,6 +283,6 @@ func (l *Loop) annotate() {
 	case *HandlerPanic:
 		panic(v)
 	default:
-		panic(&HandlerPanic{l.now, l.HandlerName(l.current.h), l.current.arg, v, debug.Stack()})
+		panic(&HandlerPanic{l.now, l.HandlerName(l.handler), l.arg, v, debug.Stack()})
 	}
 }

@@ -30,7 +30,7 @@ var holdIncrements = []struct {
 	{"pareto", func(r *rand.Rand) float64 { return 1e4 * math.Pow(1-r.Float64(), -1/1.1) }},
 }
 
-var holdSizes = []int{10, 1_000, 100_000, 1_000_000}
+var holdSizes = []int{10, 50, 1_000, 100_000, 1_000_000}
 
 // increments is a table drawn beforehand, so that the queue is measured and
 // not the generator; its length is a power of two.
