@@ -62,7 +62,8 @@ func (r Retry) Delay(next int, mean time.Duration, u uint64) time.Duration {
 			mean = r.Base
 		}
 		// Unbounded, the wait would feed on the latency that it makes longer itself.
-		return min(rng.Exponential(mean).At(u), r.Max)
+		d := rng.Exponential(mean)
+		return min(d.At(u), r.Max)
 	default:
 		panic("txnproto: unknown retry policy")
 	}

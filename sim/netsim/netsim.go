@@ -220,14 +220,12 @@ func (n *Net) Zone(s Site) Zone { return n.cfg.Sites[s] }
 // lost. Send does not keep m.
 func (n *Net) Send(m *Message) event.Time {
 	if m.Bytes < 0 || int(m.Kind) >= MaxKinds {
-		panic(fmt.Sprintf("netsim: message of kind %d with %d bytes from %d to %d at %v, want a kind below %d and bytes of at least 0",
-			m.Kind, m.Bytes, m.From, m.To, n.loop.Now(), MaxKinds))
+		n.panicMessage(m)
 	}
 	k := &n.kinds[m.Kind]
 	k.Messages++
 	k.Bytes += int64(m.Bytes)
-	from, to := &n.sites[m.From], &n.sites[m.To]
-	if from.cut || to.cut {
+	if !n.cfg.NeverCut && (n.sites[m.From].cut || n.sites[m.To].cut) {
 		k.Dropped++
 		return event.Never
 	}
@@ -259,8 +257,14 @@ func (n *Net) Send(m *Message) event.Time {
 		n.loop.At(at, m.Handler, m.Arg)
 		return at
 	}
+	from, to := &n.sites[m.From], &n.sites[m.To]
 	n.loop.At(at, n.arrive, uint64(n.fly(flight{m.From, m.To, from.cuts, to.cuts, m.Handler, m.Kind, m.Arg})))
 	return at
+}
+
+func (n *Net) panicMessage(m *Message) {
+	panic(fmt.Sprintf("netsim: message of kind %d with %d bytes from %d to %d at %v, want a kind below %d and bytes of at least 0",
+		m.Kind, m.Bytes, m.From, m.To, n.loop.Now(), MaxKinds))
 }
 
 // retransmit returns how long the lost transmissions of a message delay it. It

@@ -38,7 +38,7 @@ type Dist struct {
 	a     time.Duration // constant: value; exponential: mean; lognormal: median; uniform: least
 	b     uint64        // lognormal: bits of sigma; uniform: greatest - least
 	table *empirical
-	quick *quantiles // lognormal: of the distribution of median 1
+	quick *quantiles // of the exponential or lognormal distribution of mean or median 1; nil: another
 }
 
 // empirical is a list of values, ascending and distinct, with their weights.
@@ -67,7 +67,7 @@ func Constant(d time.Duration) Dist {
 // REQUIRES: 0 <= mean <= LongestParam, as for every duration below.
 func Exponential(mean time.Duration) Dist {
 	mustParam("mean", mean)
-	return Dist{shape: ShapeExponential, a: mean}
+	return Dist{shape: ShapeExponential, a: mean, quick: unitExponential}
 }
 
 // Lognormal returns the distribution of median·e^(sigma·Z), Z standard normal.
@@ -185,34 +185,40 @@ func (d Dist) Mean() time.Duration {
 // a greater word never gives a lesser value. It allocates nothing.
 //
 // Exponential and lognormal values are within a millionth of the exact ones.
-func (d Dist) At(u uint64) time.Duration {
+func (d *Dist) At(u uint64) time.Duration {
+	if d.quick != nil {
+		x := d.quick.at(u)
+		if x < 0 {
+			x = d.exact(u)
+		}
+		return nanoseconds(float64(float64(d.a) * x))
+	}
 	switch d.shape {
 	case ShapeConstant:
 		return d.a
-	case ShapeExponential:
-		x := unitExponential.at(u)
-		if x < 0 {
-			x = exactExponential(u)
-		}
-		return nanoseconds(float64(float64(d.a) * x))
-	case ShapeLognormal:
-		x := d.quick.at(u)
-		if x < 0 {
-			x = exactLognormal(math.Float64frombits(d.b), u)
-		}
-		return nanoseconds(float64(float64(d.a) * x))
 	case ShapeUniform:
 		hi, _ := bits.Mul64(u, d.b+1)
 		return d.a + time.Duration(hi)
 	case ShapeEmpirical:
 		return d.table.at(u)
+	case ShapeExponential, ShapeLognormal: // have a table
+		fallthrough
 	default:
 		panic("rng: unknown shape of a distribution")
 	}
 }
 
+// exact returns the value for u of an exponential or lognormal distribution whose
+// mean or median is 1.
+func (d *Dist) exact(u uint64) float64 {
+	if d.shape == ShapeExponential {
+		return exactExponential(u)
+	}
+	return exactLognormal(math.Float64frombits(d.b), u)
+}
+
 // Draw returns the next value of d from s.
-func (d Dist) Draw(s *Stream) time.Duration { return d.At(s.Uint64()) }
+func (d *Dist) Draw(s *Stream) time.Duration { return d.At(s.Uint64()) }
 
 func (t *empirical) at(u uint64) time.Duration {
 	lo, hi := 0, len(t.upto)
@@ -232,5 +238,5 @@ func nanoseconds(x float64) time.Duration {
 	if x >= float64(LongestDraw) {
 		return LongestDraw
 	}
-	return time.Duration(math.Floor(x + 0.5))
+	return time.Duration(x + 0.5) // towards zero, which for these is down
 }

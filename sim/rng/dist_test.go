@@ -171,7 +171,8 @@ func TestDistIsMonotoneAndBounded(t *testing.T) {
 	if u.At(0) != 1e6 || u.At(math.MaxUint64) != 3e6 {
 		t.Errorf("uniform ends at %v and %v", u.At(0), u.At(math.MaxUint64))
 	}
-	if got := mustDist(t, "lognormal:1000h,5").At(math.MaxUint64); got != LongestDraw {
+	long := mustDist(t, "lognormal:1000h,5")
+	if got := long.At(math.MaxUint64); got != LongestDraw {
 		t.Errorf("the farthest draw is %v, want %v", got, LongestDraw)
 	}
 }

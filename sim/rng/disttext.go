@@ -60,7 +60,10 @@ func parseDist(s string) (Dist, error) {
 		return Dist{a: d[0]}, err
 	case "exp", "exponential":
 		d, err := parseDurations(args, 1)
-		return Dist{shape: ShapeExponential, a: d[0]}, err
+		if err != nil {
+			return Dist{}, err
+		}
+		return Exponential(d[0]), nil
 	case "lognormal":
 		return parseLognormal(args)
 	case "uniform":
