@@ -23,7 +23,12 @@ const (
 
 // branch is an attempt's share in a shard, at the shard's leader.
 type branch struct {
-	tx        txnproto.Txn
+	tx txnproto.Txn
+	branchRecord
+}
+
+// branchRecord is what the host remembers of a branch, beside what its controller sees.
+type branchRecord struct {
 	state     branchState
 	info      txnproto.Info
 	proposed  event.Time    // when the batch that it is sequenced in was given to the log
@@ -88,6 +93,13 @@ func (b *branch) killable() bool {
 	}
 }
 
+// reset empties r, whose slices keep their memory.
+func (r *branchRecord) reset() {
+	accessed, held, undo := r.accessed[:0], r.held[:0], r.undo[:0]
+	*r = branchRecord{} // in place: a literal with these fields would be built elsewhere and copied
+	r.accessed, r.held, r.undo = accessed, held, undo
+}
+
 // newBranch takes a slot for tx.
 func (h *Host) newBranch(i *txnproto.Info) *branch {
 	var b *branch
@@ -99,9 +111,8 @@ func (h *Host) newBranch(i *txnproto.Info) *branch {
 		b.tx.Slot = len(h.branches)
 		h.branches = append(h.branches, b)
 	}
-	tx := b.tx
-	*b = branch{state: branchIdle, info: *i, undo: b.undo[:0], accessed: b.accessed[:0], held: b.held[:0]}
-	b.tx = tx
+	b.reset()
+	b.state, b.info = branchIdle, *i
 	b.tx.Reset()
 	b.tx.ID, b.tx.Request, b.tx.Client, b.tx.Class = i.ID, i.Request, i.Client, i.Class
 	b.tx.Attempt, b.tx.Hits, b.tx.TS, b.tx.FirstTS = i.Attempt, i.Hits, i.TS, i.FirstTS

@@ -60,11 +60,12 @@ type Config struct {
 // Cluster is the nodes of a run. It implements txnproto.Cluster for the clients
 // and ReplicationHost for the replication.
 type Cluster struct {
-	cfg   Config
-	loop  *event.Loop
-	pool  txnproto.Pool
-	nodes []*Node
-	hosts []*Host // by shard; nil: no leader
+	cfg        Config
+	loop       *event.Loop
+	pool       txnproto.Pool
+	valueBytes int // of the workload's rows
+	nodes      []*Node
+	hosts      []*Host // by shard; nil: no leader
 	// coordinatorLog: see txnproto.Protocol.CoordinatorLog. recovering are, by shard, the
 	// leaders that do not serve yet because of it.
 	coordinatorLog bool
@@ -96,7 +97,7 @@ var (
 
 // NewCluster makes the nodes. Use SetReplication and SetClients before the loop runs.
 func NewCluster(cfg Config) *Cluster {
-	c := &Cluster{cfg: cfg, loop: cfg.Loop, controlKey: cfg.Seed.Key("control")}
+	c := &Cluster{cfg: cfg, loop: cfg.Loop, valueBytes: cfg.Workload.ValueBytes(), controlKey: cfg.Seed.Key("control")}
 	c.hAtNode = c.loop.Handle("node.arrive", c.atNode)
 	c.hServed = c.loop.Handle("node.served", func(i uint64) {
 		m := c.pool.At(i)
@@ -301,24 +302,26 @@ func (c *Cluster) send(m *txnproto.Msg, from, to netsim.Site, h event.HandlerID,
 		From: from, To: to, Kind: netsim.Kind(m.Kind), Bytes: c.bytes(m),
 		Key: m.Key, FIFO: fifo, Handler: h, Arg: m.Index(),
 	}
-	at := sendSurely(c.cfg.Net, &nm)
+	at := c.cfg.Net.Send(&nm)
 	if at == event.Never {
-		c.undelivered(m)
+		if at = sendAgain(c.cfg.Net, &nm); at == event.Never {
+			c.undelivered(m)
+		}
 	}
 	return at
 }
 
-// sendSurely sends nm; when the transport gives up after having lost every
-// transmission, over a new connection. It returns event.Never, and nothing
-// will arrive, only when an end is cut off.
-func sendSurely(n *netsim.Net, nm *netsim.Message) event.Time {
-	for {
-		at := n.Send(nm)
-		if at != event.Never || n.IsCut(nm.From) || n.IsCut(nm.To) {
+// sendAgain sends nm, which was not delivered, over a new connection until it is: the
+// transport gives up after having lost every transmission. It returns event.Never, and
+// nothing will arrive, only when an end is cut off.
+func sendAgain(n *netsim.Net, nm *netsim.Message) event.Time {
+	for !n.IsCut(nm.From) && !n.IsCut(nm.To) {
+		nm.Key = rng.Hash(nm.Key, 1)
+		if at := n.Send(nm); at != event.Never {
 			return at
 		}
-		nm.Key = rng.Hash(nm.Key, 1)
 	}
+	return event.Never
 }
 
 // undelivered drops a message that cannot reach its end. A client that waits
@@ -339,7 +342,7 @@ const (
 
 // bytes is what m weighs on the wire.
 func (c *Cluster) bytes(m *txnproto.Msg) int {
-	value := c.cfg.Workload.ValueBytes()
+	value := c.valueBytes
 	switch m.Kind {
 	case txnproto.MsgOp:
 		if m.Op.Kind == txnproto.Write || m.Op.Kind == txnproto.Insert {
@@ -427,8 +430,8 @@ func (c *Cluster) newEntry(k EntryKind) *Entry {
 	}
 	e := c.entries[n-1]
 	c.entries = c.entries[:n-1]
-	*e = Entry{Kind: k, Participants: e.Participants[:0], Puts: e.Puts[:0], Forget: e.Forget[:0], Batch: e.Batch, Remote: e.Remote[:0], Remotes: e.Remotes[:0]}
-	e.Batch.Reset()
+	e.reset()
+	e.Kind = k
 	return e
 }
 

@@ -62,7 +62,9 @@ func (h *Host) newCoord() *coord {
 	if n := len(h.freeCoords); n > 0 {
 		co := h.coords[h.freeCoords[n-1]]
 		h.freeCoords = h.freeCoords[:n-1]
-		*co = coord{index: co.index, branches: co.branches[:0], voted: co.voted[:0], puts: co.puts[:0]}
+		index, branches, voted, puts := co.index, co.branches[:0], co.voted[:0], co.puts[:0]
+		*co = coord{} // in place: a literal with these fields would be built elsewhere and copied
+		co.index, co.branches, co.voted, co.puts = index, branches, voted, puts
 		return co
 	}
 	co := &coord{index: int32(len(h.coords))}

@@ -66,6 +66,15 @@ type Entry struct {
 	diskShare time.Duration // its share of that sync
 }
 
+// reset empties e, whose slices keep their memory.
+func (e *Entry) reset() {
+	participants, puts, forget, batch := e.Participants[:0], e.Puts[:0], e.Forget[:0], e.Batch
+	remote, remotes := e.Remote[:0], e.Remotes[:0]
+	*e = Entry{} // in place: a literal with these fields would be built elsewhere and copied
+	e.Participants, e.Puts, e.Forget, e.Batch, e.Remote, e.Remotes = participants, puts, forget, batch, remote, remotes
+	e.Batch.Reset()
+}
+
 const (
 	putBytes     = 17
 	versionBytes = 8 // more, in an entry that is Versioned

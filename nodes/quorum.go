@@ -158,10 +158,13 @@ func (q *Quorum) send(g *quorumGroup, r int, k txnproto.MsgKind, bytes int, h ev
 	if k == txnproto.MsgAppendReply {
 		from, to = to, from
 	}
-	sendSurely(q.cfg.Net, &netsim.Message{
+	m := netsim.Message{
 		From: netsim.Site(from), To: netsim.Site(to), Kind: netsim.Kind(k), Bytes: bytes, FIFO: true,
 		Key: rng.Hash(uint64(g.shard)<<8|uint64(k), q.appends[arg].last), Handler: h, Arg: arg,
-	})
+	}
+	if q.cfg.Net.Send(&m) == event.Never {
+		sendAgain(q.cfg.Net, &m)
+	}
 }
 
 func (q *Quorum) newAppend() uint32 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"interleave/sim/event"
 	"interleave/sim/netsim"
 	"interleave/sim/vtime"
 	"interleave/txnproto"
@@ -67,7 +68,9 @@ func (r *raftLogs) send(l letter) {
 		m.From, m.To = netsim.Site(c.from.node), netsim.Site(c.to.node)
 		m.Kind, m.Bytes, m.Key, m.Handler = messageKind(c.kind, false), c.bytes, c.key, r.hRequest
 	}
-	sendSurely(r.cfg.Net, &m)
+	if r.cfg.Net.Send(&m) == event.Never {
+		sendAgain(r.cfg.Net, &m)
+	}
 }
 
 func messageKind(k callKind, answer bool) netsim.Kind {

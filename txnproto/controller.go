@@ -136,8 +136,12 @@ func (t *Txn) DropLastPut() {
 
 // Reset makes t an empty branch, keeping its memory. Only the host calls it.
 func (t *Txn) Reset() {
-	clear(t.idx)
-	*t = Txn{Slot: t.Slot, Puts: t.Puts[:0], idx: t.idx}
+	if len(t.idx) > 0 {
+		clear(t.idx)
+	}
+	slot, puts, idx := t.Slot, t.Puts[:0], t.idx
+	*t = Txn{} // in place: a literal with these fields would be built elsewhere and copied
+	t.Slot, t.Puts, t.idx = slot, puts, idx
 }
 
 // Controller is one shard's concurrency control. Its host calls it from the

@@ -117,10 +117,11 @@ type Extra struct {
 
 // reset empties x, whose slices and batch keep their memory.
 func (x *Extra) reset() {
-	*x = Extra{
-		Ahead: x.Ahead[:0], Branches: x.Branches[:0], Puts: x.Puts[:0],
-		Control: Message{Txns: x.Control.Txns[:0]}, Batch: x.Batch,
-	}
+	x.Vote, x.Term = Vote{}, 0
+	x.Ahead, x.Branches, x.Puts = x.Ahead[:0], x.Branches[:0], x.Puts[:0]
+	txns := x.Control.Txns[:0]
+	x.Control = Message{}
+	x.Control.Txns = txns
 	if x.Batch != nil {
 		x.Batch.Reset()
 	}

@@ -306,9 +306,11 @@ func (s *session) noLeader() {
 
 // account adds what a message's way to a node and back took to the attempt's parts.
 func (s *session) account(m *Msg) {
-	atNode := m.Parts.Sum()
-	for p, d := range m.Parts {
+	var atNode time.Duration
+	for p := range m.Parts {
+		d := m.Parts[p]
 		s.cur[p] += d
+		atNode += d
 	}
 	s.cur[PartNetwork] += s.now().Sub(s.sentAt) - atNode
 }
