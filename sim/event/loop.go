@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 )
@@ -163,27 +164,16 @@ func (l *Loop) NextAt() Time {
 }
 
 // Step runs the earliest event. It reports false when none is pending.
-func (l *Loop) Step() bool {
-	defer l.annotate()
-	return l.step(Never - 1)
-}
+func (l *Loop) Step() bool { return l.RunEvents(1, Never-1) == 1 }
 
 // Run runs events until none is pending or Stop is called.
-func (l *Loop) Run() {
-	defer l.annotate()
-	l.stopped = false
-	for !l.stopped && l.step(Never-1) {
-	}
-}
+func (l *Loop) Run() { l.RunEvents(math.MaxInt, Never-1) }
 
 // RunUntil runs every event up to and including time t, then sets the clock to
 // t, unless t is Never. It returns early, with the clock at the last event,
 // when Stop is called.
 func (l *Loop) RunUntil(t Time) {
-	defer l.annotate()
-	l.stopped = false
-	for !l.stopped && l.step(t) {
-	}
+	l.RunEvents(math.MaxInt, t)
 	if !l.stopped && l.now < t && t != Never {
 		l.now = t
 	}
@@ -194,34 +184,32 @@ func (l *Loop) RunUntil(t Time) {
 func (l *Loop) RunEvents(n int, limit Time) int {
 	defer l.annotate()
 	l.stopped = false
-	ran := 0
-	for ran < n && !l.stopped && l.step(limit) {
-		ran++
-	}
-	return ran
+	return l.run(n, limit)
 }
 
-// step runs the earliest event if it is not after limit.
-func (l *Loop) step(limit Time) bool {
+// run is RunEvents without what happens once.
+func (l *Loop) run(n int, limit Time) (ran int) {
 	q := &l.q
-	for {
+	for ran < n && !l.stopped {
 		if q.head == len(q.bottom) && !q.refill() {
-			return false
+			break
 		}
 		it := &q.bottom[q.head]
 		if it.at > limit {
-			return false
+			break
 		}
 		q.head++
 		if it.slot != 0 && !l.expire(it.slot) {
 			continue
 		}
+		ran++
 		l.live--
 		l.ran++
-		l.now, l.handler, l.arg = it.at, it.h, it.arg
-		l.handlers[it.h](it.arg)
-		return true
+		h, arg := it.h, it.arg
+		l.now, l.handler, l.arg = it.at, h, arg
+		l.handlers[h](arg)
 	}
+	return ran
 }
 
 // expire ends a timer whose event's turn has come. It reports false when it was cancelled.
