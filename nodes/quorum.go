@@ -232,10 +232,12 @@ func (q *Quorum) apply(g *quorumGroup, r int, index uint64) {
 		i := g.applied[r]
 		e := g.entry(i)
 		g.machines[r].Apply(i, e)
-		q.cfg.Host.Applied(Applied{
-			Shard: g.shard, Node: g.nodes[r], Leader: r == 0, Index: i, Entry: e,
-			SyncedAt: e.syncedAt, DiskShare: e.diskShare,
-		})
+		if r == 0 { // the first to apply it: the others have nothing to add
+			q.cfg.Host.Applied(Applied{
+				Shard: g.shard, Node: g.nodes[0], Leader: true, Index: i, Entry: e,
+				SyncedAt: e.syncedAt, DiskShare: e.diskShare,
+			})
+		}
 		e.refs--
 	}
 	q.releaseApplied(g)

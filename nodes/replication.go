@@ -49,8 +49,9 @@ type Replication interface {
 type ReplicationHost interface {
 	// Machine returns a fresh, empty state machine for a replica that starts.
 	Machine(shard txnproto.ShardID, node txnproto.NodeID) StateMachine
-	// Applied reports that the replica on node has applied e at index: once per
-	// replica and index, in order of index within a replica.
+	// Applied reports that the replica on node has applied e at index: at most once
+	// per replica and index, in order of index within a replica. Of a follower that
+	// applies what its leader has reported it need not be called.
 	Applied(a Applied)
 	// Lead reports that node leads shard and has applied everything that was
 	// committed before it led. Followed by Lost before the next Lead.

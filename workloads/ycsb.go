@@ -237,9 +237,10 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 	p.class = w.mix.pick(s)
 	c := &w.mix.classes[p.class]
 	n := c.length(s)
-	p.ops = p.ops[:0]
-	for range n {
-		op := txnproto.Op{Kind: c.kind(s.Uint64()), Wait: w.wait}
+	p.ops = slices.Grow(p.ops[:0], n)[:n]
+	for i := range p.ops {
+		op := &p.ops[i]
+		*op = txnproto.Op{Kind: c.kind(s.Uint64()), Wait: w.wait}
 		switch op.Kind {
 		case txnproto.Read, txnproto.ReadForUpdate, txnproto.Delete:
 		case txnproto.Write:
@@ -257,7 +258,6 @@ func (p *ycsbProgram) draw() (inserts uint64) {
 		default:
 			panic("workloads: unknown operation")
 		}
-		p.ops = append(p.ops, op)
 	}
 	p.undoes = w.undo > 0 && s.Float64() < w.undo
 	p.rollsBack = w.rollback > 0 && s.Float64() < w.rollback
