@@ -197,6 +197,11 @@ func (m *machine) differs(o *machine) string {
 	if k, ok := m.store.differs(o.store); ok {
 		return fmt.Sprintf("key %d is %+v and %+v", k, m.store.Get(k), o.store.Get(k))
 	}
+	return m.commitsDiffer(o)
+}
+
+// commitsDiffer says in words how what m and o remember of commits differs, or "".
+func (m *machine) commitsDiffer(o *machine) string {
 	a, b := m.encode(nil, false), o.encode(nil, false)
 	if string(a) != string(b) {
 		return fmt.Sprintf("what atomic commit remembers: %d and %d prepared, %d and %d decisions",

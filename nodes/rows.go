@@ -2,14 +2,14 @@ package nodes
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"interleave/internal/memory"
 	"interleave/txnproto"
 )
 
-// rows holds the newest versions of the rows of one shard that have been written
-// since the start, at one or more of its replicas. It is a hash table with open
-// addressing and linear probing; a slot is a run of cells: the row's key, then
+// rows holds the newest versions of rows that have been written since the start, at
+// one or more replicas of their shards. A slot is a run of cells: the row's key, then
 // the row as each replica has it.
 //
 //	slot:  key │ replica 0 │ replica 1 │ replica 2
@@ -17,20 +17,28 @@ import (
 // Replicas keep a table together where they run in one event loop. Each writes
 // its own cells only, so what one holds does not depend on the others; but the
 // three of a row share a cache line, and nearly all that a lookup costs is the
-// wait for that. Probing goes by the tags, a byte of each slot's hash, of which
-// sixty-four share a line: a lookup looks at one slot, or at none.
+// wait for that. Shards can share one too: a key is in one shard only.
+//
+// Keys below a bound have the slot of their number. The others are in a hash table
+// with open addressing and linear probing. Probing goes by the tags, a byte of each
+// slot's hash, of which sixty-four share a line: a lookup looks at one slot, or at none.
+//
+// A slot is named by the place of its first cell, counted over the slots by number
+// and then those by hash.
 type rows struct {
-	cells  []cell
-	older  []uint32 // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
-	tags   []uint8  // by slot; 0: free
-	stride int      // cells of a slot: one more than replicas
-	shift  uint8    // 64 - log2(slots)
+	bound  txnproto.Key // keys below have a slot by number
+	direct []cell       // those slots
+	cells  []cell       // the slots by hash
+	older  []uint32     // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
+	tags   []uint8      // by slot by hash; 0: free
+	stride int          // cells of a slot: one more than replicas
+	shift  uint8        // 64 - log2(slots by hash)
 	mask   uint64
-	used   int // slots
+	used   int // slots by hash
 }
 
-// cell is a row as one replica has it. The first cell of a slot holds the key, as
-// its value.
+// cell is a row as one replica has it. The first cell of a slot in use holds the key,
+// as its value, and is not empty.
 type cell struct {
 	value txnproto.Value
 	state uint64 // the version, and in the lowest bit whether it is a deletion; 0: not written since the start
@@ -47,28 +55,42 @@ func (c *cell) row(k txnproto.Key) txnproto.Row {
 
 const rowsMinSlots = 64
 
-// newRows returns an empty table for a number of replicas.
-func newRows(replicas int) *rows {
+// directBytes bounds the slots by number: a million rows at three replicas. They take
+// memory for rows that are never written, but nothing to find.
+const directBytes = 64 << 20
+
+// newRows returns an empty table for a number of replicas. Keys below initial get slots
+// by their number unless that takes too much.
+func newRows(replicas int, initial txnproto.Key) *rows {
 	t := &rows{stride: 1 + replicas}
+	if slot := txnproto.Key(t.stride) * txnproto.Key(unsafe.Sizeof(cell{})); initial <= directBytes/slot {
+		t.bound, t.direct = initial, memory.Make[cell](int(initial)*t.stride)
+	}
 	t.resize(rowsMinSlots)
 	return t
 }
 
-// resize makes t an empty table of a number of slots, a power of two of at most 2^56.
+// resize makes the part of t that goes by hash an empty one of a number of slots, a
+// power of two of at most 2^56.
 func (t *rows) resize(slots int) {
 	t.cells, t.tags = memory.Make[cell](slots*t.stride), memory.Make[uint8](slots)
 	t.mask, t.shift = uint64(slots-1), uint8(64-bits.TrailingZeros(uint(slots)))
-	if t.older != nil {
-		t.older = make([]uint32, len(t.cells))
-	}
 }
 
-// olderAt is where the index of the older versions of the row in cell at stands.
-func (t *rows) olderAt(at int) *uint32 {
-	if t.older == nil {
-		t.older = make([]uint32, len(t.cells))
+// at returns the cell at a place.
+func (t *rows) at(place int) *cell {
+	if place < len(t.direct) {
+		return &t.direct[place]
 	}
-	return &t.older[at]
+	return &t.cells[place-len(t.direct)]
+}
+
+// olderAt is where the index of the older versions of the row in the cell at a place stands.
+func (t *rows) olderAt(place int) *uint32 {
+	if t.older == nil {
+		t.older = make([]uint32, len(t.direct)+len(t.cells))
+	}
+	return &t.older[place]
 }
 
 // home returns the slot where a search for k starts, and k's tag. The hash is
@@ -80,17 +102,22 @@ func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
 	return h >> t.shift, uint8(h>>(t.shift-8)) | 1
 }
 
-// find returns the slot of k, as the index of its first cell, and whether it is
-// in use: if not, it is the slot that k would take.
+// find returns the slot of k, and whether it is in use: if not, it is the slot that k
+// would take.
 func (t *rows) find(k txnproto.Key) (int, bool) {
+	if k < t.bound {
+		place := int(k) * t.stride
+		return place, !t.direct[place].empty()
+	}
 	i, tag := t.home(k)
 	for ; ; i = (i + 1) & t.mask {
+		place := int(i) * t.stride
 		switch t.tags[i] {
 		case 0:
-			return int(i) * t.stride, false
+			return len(t.direct) + place, false
 		case tag:
-			if at := int(i) * t.stride; txnproto.Key(t.cells[at].value) == k {
-				return at, true
+			if txnproto.Key(t.cells[place].value) == k {
+				return len(t.direct) + place, true
 			}
 		}
 	}
@@ -98,52 +125,90 @@ func (t *rows) find(k txnproto.Key) (int, bool) {
 
 // claim returns the slot of k, taken into use if it was not.
 func (t *rows) claim(k txnproto.Key) int {
-	at, ok := t.find(k)
+	place, ok := t.find(k)
 	if ok {
-		return at
+		return place
 	}
-	if 4*(t.used+1) > 3*len(t.tags) {
-		t.grow()
-		at, _ = t.find(k)
+	if place >= len(t.direct) {
+		if 4*(t.used+1) > 3*len(t.tags) {
+			t.grow()
+			place, _ = t.find(k)
+		}
+		t.used++
+		t.tag(place, k)
 	}
-	t.used++
-	t.take(at, k)
-	return at
+	*t.at(place) = cell{txnproto.Value(k), 1}
+	return place
 }
 
-// take gives k the free slot at.
-func (t *rows) take(at int, k txnproto.Key) {
-	_, tag := t.home(k)
-	t.tags[at/t.stride] = tag
-	t.cells[at].value = txnproto.Value(k)
+// tag gives k a free slot by hash.
+func (t *rows) tag(place int, k txnproto.Key) {
+	_, t.tags[(place-len(t.direct))/t.stride] = t.home(k)
 }
 
+// grow doubles the part of t that goes by hash.
 func (t *rows) grow() {
 	old := *t
 	t.resize(2 * len(old.tags))
-	for from, k := range old.all {
-		at, _ := t.find(k)
-		t.take(at, k)
-		copy(t.cells[at:at+t.stride], old.cells[from:])
+	if old.older != nil {
+		t.older = make([]uint32, len(t.direct)+len(t.cells))
+		copy(t.older, old.older[:len(t.direct)])
+	}
+	for i, tag := range old.tags {
+		if tag == 0 {
+			continue
+		}
+		slot := old.cells[i*t.stride:][:t.stride]
+		k := txnproto.Key(slot[0].value)
+		to, _ := t.find(k)
+		t.tag(to, k)
+		copy(t.cells[to-len(t.direct):], slot)
 		if old.older != nil {
-			copy(t.older[at:at+t.stride], old.older[from:])
+			copy(t.older[to:], old.older[len(t.direct)+i*t.stride:][:t.stride])
 		}
 	}
 }
 
-// all yields the slots in use, and their keys, in the order of the table: it
-// depends on the order in which rows were first written.
-func (t *rows) all(yield func(at int, k txnproto.Key) bool) {
+// all yields the slots in use, and their keys: those by number in order, the others in
+// an order that depends on the one in which rows were first written.
+func (t *rows) all(yield func(place int, k txnproto.Key) bool) {
+	for place := 0; place < len(t.direct); place += t.stride {
+		if c := &t.direct[place]; !c.empty() && !yield(place, txnproto.Key(c.value)) {
+			return
+		}
+	}
 	for i, tag := range t.tags {
-		if at := i * t.stride; tag != 0 && !yield(at, txnproto.Key(t.cells[at].value)) {
+		if tag != 0 && !yield(len(t.direct)+i*t.stride, txnproto.Key(t.cells[i*t.stride].value)) {
 			return
 		}
 	}
 }
 
-// prefetch asks for the memory of k's slot, which will be looked up soon: of its
-// home, where most rows are.
+// even reports whether all replicas are sure to have the same rows: none that keeps
+// older versions is.
+func (t *rows) even() bool {
+	return t.older == nil && t.evenIn(t.direct) && t.evenIn(t.cells)
+}
+
+func (t *rows) evenIn(cells []cell) bool {
+	for at := 1; at < len(cells); at += t.stride {
+		first := cells[at]
+		for _, c := range cells[at+1 : at+t.stride-1] {
+			if c != first {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// prefetch asks for the memory of k's slot, which will be looked up soon; by hash, of
+// its home, where most rows are.
 func (t *rows) prefetch(k txnproto.Key) {
+	if k < t.bound {
+		memory.Prefetch(&t.direct[int(k)*t.stride])
+		return
+	}
 	i, _ := t.home(k)
 	memory.Prefetch(&t.tags[i])
 	memory.Prefetch(&t.cells[int(i)*t.stride])

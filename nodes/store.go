@@ -49,10 +49,11 @@ type Store struct {
 
 // NewStore returns the shard's store in its initial state.
 func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
-	return newStoreIn(newRows(1), 0, shard, place, base, v)
+	return newStoreIn(newRows(1, 0), 0, shard, place, base, v)
 }
 
-// newStoreIn is NewStore for a replica whose rows are in a table that it shares.
+// newStoreIn is NewStore for a replica whose rows are in a table that it shares, with
+// others of its shard and with other shards.
 // REQUIRES: its cells there are empty.
 func newStoreIn(t *rows, replica int, shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
 	sparse, _ := base.(txnproto.Sparse)
@@ -71,7 +72,7 @@ func (s *Store) find(k txnproto.Key) *cell {
 	if !ok {
 		return &unwritten
 	}
-	return &s.rows.cells[at+s.cell]
+	return s.rows.at(at + s.cell)
 }
 
 // Get returns the newest committed row of k.
@@ -117,7 +118,7 @@ func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 	if !ok {
 		return s.first(k)
 	}
-	r := &s.rows.cells[at+s.cell]
+	r := s.rows.at(at + s.cell)
 	switch {
 	case r.empty():
 		return s.first(k)
@@ -137,7 +138,7 @@ func (s *Store) At(k txnproto.Key, v txnproto.Version) txnproto.Row {
 // the next one where v is 0 or the store keeps the newest only.
 func (s *Store) Install(p *txnproto.Put, v txnproto.Version) txnproto.Version {
 	at := s.rows.claim(p.Key) + s.cell
-	r := &s.rows.cells[at]
+	r := s.rows.at(at)
 	if r.empty() {
 		s.written++
 		if p.Key >= s.initial {
@@ -167,7 +168,7 @@ func (s *Store) prefetch(k txnproto.Key) { s.rows.prefetch(k) }
 
 // installVersion adds a version to a row that keeps its older ones.
 func (s *Store) installVersion(at int, p *txnproto.Put, v txnproto.Version) {
-	r, n := &s.rows.cells[at], oldVersion{p.Value, v, p.Deleted}
+	r, n := s.rows.at(at), oldVersion{p.Value, v, p.Deleted}
 	if r.version() == v {
 		panic(fmt.Sprintf("nodes: version %d of key %d is installed twice", v, p.Key))
 	}
@@ -207,7 +208,7 @@ func (s *Store) insertOld(row int, k txnproto.Key, n oldVersion) {
 	}
 	chain[at] = n
 	s.chains[i] = chain
-	by := s.rows.cells[row].version()
+	by := s.rows.at(row).version()
 	if at+1 < len(chain) {
 		by = chain[at+1].version
 	}
@@ -315,13 +316,21 @@ type writtenRow struct {
 	*cell
 }
 
+// all yields the rows written since the start, in no order of use.
+func (s *Store) all(yield func(writtenRow) bool) {
+	for at, k := range s.rows.all {
+		c := s.rows.at(at + s.cell)
+		if !c.empty() && s.place.ShardOf(k) == s.shard && !yield(writtenRow{k, at + s.cell, c}) {
+			return
+		}
+	}
+}
+
 // inKeyOrder returns the rows written since the start, in key order.
 func (s *Store) inKeyOrder() []writtenRow {
 	out := make([]writtenRow, 0, s.written)
-	for at, k := range s.rows.all {
-		if c := &s.rows.cells[at+s.cell]; !c.empty() {
-			out = append(out, writtenRow{k, at + s.cell, c})
-		}
+	for r := range s.all {
+		out = append(out, r)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].key < out[j].key })
 	return out
@@ -333,9 +342,9 @@ func (s *Store) appendDeleted(keys []txnproto.Key) []txnproto.Key {
 	if s.tombstones == 0 {
 		return keys
 	}
-	for at, k := range s.rows.all {
-		if c := &s.rows.cells[at+s.cell]; c.deleted() && s.hasFirst(k) {
-			keys = append(keys, k)
+	for r := range s.all {
+		if r.deleted() && s.hasFirst(r.key) {
+			keys = append(keys, r.key)
 		}
 	}
 	return keys
@@ -353,16 +362,20 @@ func (s *Store) differs(o *Store) (txnproto.Key, bool) {
 // lacks returns a key of o's whose row is not the same in s; where they share a
 // table, a key of either.
 func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
+	versions := s.rows.older != nil || o.rows.older != nil
 	for at, k := range o.rows.all {
-		theirs, mine, ok := &o.rows.cells[at+o.cell], at, true
-		switch {
-		case s.rows == o.rows:
-		case theirs.empty():
-			continue
-		default:
+		theirs, mine, ok := o.rows.at(at+o.cell), at, true
+		if s.rows != o.rows {
+			if theirs.empty() {
+				continue
+			}
 			mine, ok = s.rows.find(k)
 		}
-		if !ok || s.rows.cells[mine+s.cell] != *theirs || !sameChain(s.older(mine+s.cell), o.older(at+o.cell)) {
+		same := ok && *s.rows.at(mine + s.cell) == *theirs
+		if same && !versions || s.place.ShardOf(k) != s.shard {
+			continue
+		}
+		if !same || !sameChain(s.older(mine+s.cell), o.older(at+o.cell)) {
 			return k, true
 		}
 	}

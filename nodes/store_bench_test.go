@@ -34,7 +34,7 @@ func benchInstall(b *testing.B, oneTable, ahead bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	table := newRows(replicas)
+	table := newRows(replicas, keys)
 	var stores []*Store
 	for r := range replicas {
 		if oneTable {
