@@ -31,7 +31,7 @@ type Config struct {
 	Shards    int
 	Replicas  int
 	Machines  int
-	// OneTable lets all replicas keep their rows in one table, for speed.
+	// OneTable lets the replicas of a shard keep their rows in one table, for speed.
 	// REQUIRES: they run in the loop, and none of them is started twice.
 	OneTable bool
 
@@ -72,7 +72,7 @@ type Cluster struct {
 	recovering     []*recovery
 	repl           Replication
 	machines       [][]*machine       // by shard, by node; nil: no replica there
-	table          *rows              // under OneTable
+	tables         []*rows            // by shard, under OneTable
 	recorded       []uint64           // by shard: the highest index whose installs are recorded
 	exposed        []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
 	lost           []lostWrites       // exposed and seen, and lost with a leader
@@ -126,9 +126,7 @@ func NewCluster(cfg Config) *Cluster {
 	c.recovering = make([]*recovery, cfg.Shards)
 	c.coordinatorLog = cfg.Protocol.CoordinatorLog != nil && cfg.Protocol.CoordinatorLog(cfg.Params)
 	c.machines = make([][]*machine, cfg.Shards)
-	if cfg.OneTable {
-		c.table = newRows(cfg.Replicas, txnproto.Key(cfg.Workload.InitialKeys()))
-	}
+	c.tables = make([]*rows, cfg.Shards)
 	c.recorded = make([]uint64, cfg.Shards)
 	c.exposed = make([]txnproto.Version, cfg.Shards)
 	c.control = make([]txnproto.ControlStats, cfg.Shards)
@@ -451,13 +449,16 @@ func (c *Cluster) newStore(s txnproto.ShardID) *Store {
 	if !c.cfg.OneTable {
 		return NewStore(s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
 	}
+	if c.tables[s] == nil {
+		c.tables[s] = newRows(c.cfg.Replicas, s, c.cfg.Placement, txnproto.Key(c.cfg.Workload.InitialKeys()))
+	}
 	replica := 0
 	for _, m := range c.machines[s] {
 		if m != nil {
 			replica++
 		}
 	}
-	return newStoreIn(c.table, replica, s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
+	return newStoreIn(c.tables[s], replica, s, c.cfg.Placement, c.cfg.Workload, c.cfg.Protocol.Versioning)
 }
 
 // Applied implements ReplicationHost.
@@ -587,10 +588,10 @@ func (c *Cluster) Quiet() bool {
 // CompareReplicas says which replicas of a shard differ, and where, or nil.
 // REQUIRES: the replication has settled.
 func (c *Cluster) CompareReplicas() error {
-	even := c.table != nil && c.table.even() // all shards in one go
 	for s, ms := range c.machines {
 		var first *machine
 		var firstNode txnproto.NodeID
+		even := c.tables[s] != nil && c.tables[s].even() // all replicas in one go
 		for n, m := range ms {
 			if m == nil || c.nodes[n].down {
 				continue
@@ -615,7 +616,7 @@ func (c *Cluster) CompareReplicas() error {
 // Forget lets go of all state, to make room for the checker. The cluster can
 // only be dropped afterwards.
 func (c *Cluster) Forget() {
-	c.machines, c.table, c.hosts, c.entries, c.repl = nil, nil, nil, nil, nil
+	c.machines, c.tables, c.hosts, c.entries, c.repl = nil, nil, nil, nil, nil
 }
 
 // Unrest says what keeps the cluster from being quiet, for messages.

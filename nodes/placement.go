@@ -15,6 +15,9 @@ type Placement interface {
 	Covers(shard txnproto.ShardID, lo, hi txnproto.Key) bool
 	// Next is the smallest key >= k that belongs to shard, and false when there is none.
 	Next(shard txnproto.ShardID, k txnproto.Key) (txnproto.Key, bool)
+	// Initial is which of the initial keys, those below keys, are in shard: first,
+	// first+step, …, n of them.
+	Initial(shard txnproto.ShardID, keys txnproto.Key) (first, step txnproto.Key, n uint64)
 }
 
 // PlacementNames are the placements a spec can name.
@@ -54,6 +57,14 @@ func (p striped) Next(shard txnproto.ShardID, k txnproto.Key) (txnproto.Key, boo
 	return txnproto.Key(next), carry == 0
 }
 
+func (p striped) Initial(shard txnproto.ShardID, keys txnproto.Key) (first, step txnproto.Key, n uint64) {
+	first, step = txnproto.Key(shard), txnproto.Key(p.n)
+	if keys > first {
+		n = (uint64(keys-first)-1)/p.n + 1
+	}
+	return first, step, n
+}
+
 // ranged gives each shard one interval of the initial keys; keys inserted after
 // the last initial one belong to the last shard.
 type ranged struct{ n, per uint64 }
@@ -73,4 +84,15 @@ func (p ranged) Next(shard txnproto.ShardID, k txnproto.Key) (txnproto.Key, bool
 		return 0, false
 	}
 	return max(k, txnproto.Key(uint64(shard)*p.per)), true
+}
+
+func (p ranged) Initial(shard txnproto.ShardID, keys txnproto.Key) (first, step txnproto.Key, n uint64) {
+	first, step = txnproto.Key(uint64(shard)*p.per), 1
+	if keys > first {
+		n = uint64(keys - first)
+		if uint64(shard) < p.n-1 {
+			n = min(n, p.per)
+		}
+	}
+	return first, step, n
 }

@@ -8,33 +8,42 @@ import (
 	"interleave/txnproto"
 )
 
-// rows holds the newest versions of rows that have been written since the start, at
-// one or more replicas of their shards. A slot is a run of cells: the row's key, then
-// the row as each replica has it.
+// rows holds the newest versions of the rows of one shard that have been written
+// since the start, at one or more of its replicas. A slot is a run of cells: the row's
+// key, then the row as each replica has it.
 //
 //	slot:  key │ replica 0 │ replica 1 │ replica 2
 //
 // Replicas keep a table together where they run in one event loop. Each writes
 // its own cells only, so what one holds does not depend on the others; but the
 // three of a row share a cache line, and nearly all that a lookup costs is the
-// wait for that. Shards can share one too: a key is in one shard only.
+// wait for that.
 //
-// Keys below a bound have the slot of their number. The others are in a hash table
-// with open addressing and linear probing. Probing goes by the tags, a byte of each
-// slot's hash, of which sixty-four share a line: a lookup looks at one slot, or at none.
+// It is a hash table with open addressing and linear probing. Probing goes by the tags,
+// a byte of each slot's hash, of which sixty-four share a line: a lookup looks at one
+// slot, or at none. Once a part of the initial rows has been written, these move to
+// slots by their number, which a lookup knows from the key.
 //
 // A slot is named by the place of its first cell, counted over the slots by number
 // and then those by hash.
 type rows struct {
-	bound  txnproto.Key // keys below have a slot by number
-	direct []cell       // those slots
-	cells  []cell       // the slots by hash
-	older  []uint32     // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
-	tags   []uint8      // by slot by hash; 0: free
-	stride int          // cells of a slot: one more than replicas
-	shift  uint8        // 64 - log2(slots by hash)
-	mask   uint64
-	used   int // slots by hash
+	initial initialKeys
+	bound   txnproto.Key // keys below have a slot by number: none, or the initial ones
+	direct  []cell       // those slots
+	cells   []cell       // the slots by hash
+	older   []uint32     // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
+	tags    []uint8      // by slot by hash; 0: free
+	stride  int          // cells of a slot: one more than replicas
+	shift   uint8        // 64 - log2(slots by hash)
+	mask    uint64
+	used    int // slots by hash
+}
+
+// initialKeys are the keys of a shard that hold a row at the start: first, first+step,
+// …, all n of them below below.
+type initialKeys struct {
+	first, step, below txnproto.Key
+	n                  uint64
 }
 
 // cell is a row as one replica has it. The first cell of a slot in use holds the key,
@@ -55,20 +64,27 @@ func (c *cell) row(k txnproto.Key) txnproto.Row {
 
 const rowsMinSlots = 64
 
-// directBytes bounds the slots by number: a million rows at three replicas. They take
-// memory for rows that are never written, but nothing to find.
-const directBytes = 64 << 20
+const (
+	// directBytes bounds what the slots by number of all shards may take: a million
+	// rows at three replicas.
+	directBytes = 64 << 20
+	// directShare is of how many initial rows one must have been written before they
+	// get slots by number: what they take stays in proportion to the rows written.
+	directShare = 32
+)
 
-// newRows returns an empty table for a number of replicas. Keys below initial get slots
-// by their number unless that takes too much.
-func newRows(replicas int, initial txnproto.Key) *rows {
+// newRows returns an empty table for a shard at a number of replicas.
+func newRows(replicas int, shard txnproto.ShardID, place Placement, initial txnproto.Key) *rows {
 	t := &rows{stride: 1 + replicas}
-	if slot := txnproto.Key(t.stride) * txnproto.Key(unsafe.Sizeof(cell{})); initial <= directBytes/slot {
-		t.bound, t.direct = initial, memory.Make[cell](int(initial)*t.stride)
+	if initial <= directBytes/txnproto.Key(t.slotBytes()) {
+		first, step, n := place.Initial(shard, initial)
+		t.initial = initialKeys{first, step, initial, n}
 	}
 	t.resize(rowsMinSlots)
 	return t
 }
+
+func (t *rows) slotBytes() int { return t.stride * int(unsafe.Sizeof(cell{})) }
 
 // resize makes the part of t that goes by hash an empty one of a number of slots, a
 // power of two of at most 2^56.
@@ -102,11 +118,16 @@ func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
 	return h >> t.shift, uint8(h>>(t.shift-8)) | 1
 }
 
+// numbered returns the slot of k by its number. REQUIRES: k < t.bound.
+func (t *rows) numbered(k txnproto.Key) int {
+	return int((k-t.initial.first)/t.initial.step) * t.stride
+}
+
 // find returns the slot of k, and whether it is in use: if not, it is the slot that k
 // would take.
 func (t *rows) find(k txnproto.Key) (int, bool) {
 	if k < t.bound {
-		place := int(k) * t.stride
+		place := t.numbered(k)
 		return place, !t.direct[place].empty()
 	}
 	i, tag := t.home(k)
@@ -129,42 +150,49 @@ func (t *rows) claim(k txnproto.Key) int {
 	if ok {
 		return place
 	}
-	if place >= len(t.direct) {
-		if 4*(t.used+1) > 3*len(t.tags) {
-			t.grow()
-			place, _ = t.find(k)
-		}
-		t.used++
-		t.tag(place, k)
+	if place >= len(t.direct) && 4*(t.used+1) > 3*len(t.tags) {
+		t.grow()
+		place, _ = t.find(k)
 	}
-	*t.at(place) = cell{txnproto.Value(k), 1}
+	t.take(place, k)
 	return place
 }
 
-// tag gives k a free slot by hash.
-func (t *rows) tag(place int, k txnproto.Key) {
-	_, t.tags[(place-len(t.direct))/t.stride] = t.home(k)
+// take gives k the free slot at place.
+func (t *rows) take(place int, k txnproto.Key) {
+	if place >= len(t.direct) {
+		t.used++
+		_, t.tags[(place-len(t.direct))/t.stride] = t.home(k)
+	}
+	*t.at(place) = cell{txnproto.Value(k), 1}
 }
 
-// grow doubles the part of t that goes by hash.
+// grow makes room: it doubles the slots by hash, or gives the initial rows theirs by
+// number.
 func (t *rows) grow() {
 	old := *t
-	t.resize(2 * len(old.tags))
+	if n := t.initial.n; t.bound == 0 && n > 0 && directShare*uint64(t.used) >= n {
+		t.bound, t.direct = t.initial.below, memory.Make[cell](int(n)*t.stride)
+		t.resize(rowsMinSlots)
+	} else {
+		t.resize(2 * len(old.tags))
+	}
 	if old.older != nil {
 		t.older = make([]uint32, len(t.direct)+len(t.cells))
-		copy(t.older, old.older[:len(t.direct)])
+		copy(t.older, old.older[:len(old.direct)])
 	}
+	t.used = 0
 	for i, tag := range old.tags {
 		if tag == 0 {
 			continue
 		}
 		slot := old.cells[i*t.stride:][:t.stride]
-		k := txnproto.Key(slot[0].value)
-		to, _ := t.find(k)
-		t.tag(to, k)
-		copy(t.cells[to-len(t.direct):], slot)
+		to := t.claim(txnproto.Key(slot[0].value))
+		for r := 1; r < t.stride; r++ {
+			*t.at(to + r) = slot[r]
+		}
 		if old.older != nil {
-			copy(t.older[to:], old.older[len(t.direct)+i*t.stride:][:t.stride])
+			copy(t.older[to:], old.older[len(old.direct)+i*t.stride:][:t.stride])
 		}
 	}
 }
@@ -206,7 +234,7 @@ func (t *rows) evenIn(cells []cell) bool {
 // its home, where most rows are.
 func (t *rows) prefetch(k txnproto.Key) {
 	if k < t.bound {
-		memory.Prefetch(&t.direct[int(k)*t.stride])
+		memory.Prefetch(&t.direct[t.numbered(k)])
 		return
 	}
 	i, _ := t.home(k)

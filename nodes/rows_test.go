@@ -10,95 +10,107 @@ import (
 	"interleave/txnproto"
 )
 
-// TestOneTable: replicas of several shards that keep their rows in one table hold what
-// they would hold each in its own, however far one is behind another, whether their
-// slots go by number, by hash, or some by each.
+// TestOneTable: replicas that keep their rows in one table hold what they would hold
+// each in its own, and what a plain map holds, however far one is behind another, while
+// their slots go by hash and, once some have been written, by number.
 func TestOneTable(t *testing.T) {
-	for _, v := range []txnproto.Versioning{txnproto.VersionLatest, txnproto.VersionByCommit, txnproto.VersionByBegin} {
-		for _, direct := range []txnproto.Key{0, tableKeys / 2, tableKeys} {
-			t.Run(fmt.Sprintf("%v/direct=%d", v, direct), func(t *testing.T) { testOneTable(t, v, direct) })
+	for _, placement := range PlacementNames {
+		for _, v := range []txnproto.Versioning{txnproto.VersionLatest, txnproto.VersionByCommit, txnproto.VersionByBegin} {
+			t.Run(fmt.Sprintf("%s/%v", placement, v), func(t *testing.T) { testOneTable(t, placement, v) })
 		}
 	}
 }
 
-const tableKeys = 400
-
-func testOneTable(t *testing.T, v txnproto.Versioning, direct txnproto.Key) {
-	const replicas, shards, steps = 3, 2, 20_000
-	place, err := NewPlacement("hash", shards, tableKeys/2)
+func testOneTable(t *testing.T, placement string, v txnproto.Versioning) {
+	const replicas, shards, initial, keys, steps = 3, 3, 1000, 1400, 12_000
+	place, err := NewPlacement(placement, shards, initial)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := newRows(replicas, direct)
-	var shared, own [shards][replicas]*Store
-	var log [shards][]txnproto.Put
-	var applied [shards][replicas]int
-	for i := range shards {
+	for shard := range txnproto.ShardID(shards) {
+		table := newRows(replicas, shard, place, initial)
+		var shared, own [replicas]*Store
+		var rows [replicas]map[txnproto.Key]txnproto.Value // what is not deleted
 		for r := range replicas {
-			shared[i][r] = newStoreIn(table, r, txnproto.ShardID(i), place, rowsOnly{n: tableKeys / 2}, v)
-			own[i][r] = NewStore(txnproto.ShardID(i), place, rowsOnly{n: tableKeys / 2}, v)
+			shared[r] = newStoreIn(table, r, shard, place, rowsOnly{n: initial}, v)
+			own[r] = newStoreIn(newRows(1, shard, place, 0), 0, shard, place, rowsOnly{n: initial}, v) // by hash alone
+			rows[r] = map[txnproto.Key]txnproto.Value{}
 		}
-	}
-	install := func(i, r int) {
-		put := log[i][applied[i][r]]
-		applied[i][r]++
-		version := txnproto.Version(0)
-		if v != txnproto.VersionLatest {
-			version = txnproto.Version(applied[i][r])
+		var log []txnproto.Put
+		var applied [replicas]int
+		install := func(r int) {
+			put := log[applied[r]]
+			applied[r]++
+			version := txnproto.Version(0)
+			if v != txnproto.VersionLatest {
+				version = txnproto.Version(applied[r])
+			}
+			if a, b := shared[r].Install(&put, version), own[r].Install(&put, version); a != b {
+				t.Fatalf("shard %d, replica %d installs key %d as version %d, want %d", shard, r, put.Key, a, b)
+			}
+			rows[r][put.Key] = put.Value
+			if put.Deleted {
+				delete(rows[r], put.Key)
+			}
 		}
-		if a, b := shared[i][r].Install(&put, version), own[i][r].Install(&put, version); a != b {
-			t.Fatalf("shard %d, replica %d installs key %d as version %d, want %d", i, r, put.Key, a, b)
-		}
-	}
-	compare := func() {
-		differ := false
-		for i := range shards {
+		compare := func() {
+			differ := false
 			for r := range replicas {
-				if k, ok := own[i][r].differs(shared[i][r]); ok {
-					t.Fatalf("shard %d, replica %d differs at key %d from one with a table of its own", i, r, k)
+				if k, ok := own[r].differs(shared[r]); ok {
+					t.Fatalf("shard %d, replica %d differs at key %d from one with a table of its own", shard, r, k)
 				}
 				o := (r + 1) % replicas
-				_, want := own[i][r].differs(own[i][o])
-				if _, got := shared[i][r].differs(shared[i][o]); got != want {
-					t.Fatalf("shard %d: replicas %d and %d differ: %v, want %v", i, r, o, got, want)
+				_, want := own[r].differs(own[o])
+				if _, got := shared[r].differs(shared[o]); got != want {
+					t.Fatalf("shard %d: replicas %d and %d differ: %v, want %v", shard, r, o, got, want)
 				}
 				differ = differ || want
-				if d := cmp.Diff(keysOf(own[i][r]), keysOf(shared[i][r])); d != "" {
-					t.Fatalf("shard %d, replica %d: rows written:\n%s", i, r, d)
+				if d := cmp.Diff(keysOf(own[r]), keysOf(shared[r])); d != "" {
+					t.Fatalf("shard %d, replica %d: rows written:\n%s", shard, r, d)
 				}
 			}
-		}
-		if want := !differ && v == txnproto.VersionLatest; table.even() != want {
-			t.Fatalf("the replicas are even: %v, want %v", table.even(), want)
-		}
-	}
-	s := rng.Seed(3).Stream("rows")
-	for step := range steps {
-		k := txnproto.Key(s.Uint64n(tableKeys))
-		i := int(place.ShardOf(k))
-		log[i] = append(log[i], txnproto.Put{Key: k, Value: txnproto.Value(step), Deleted: s.Uint64n(8) == 0})
-		r := int(s.Uint64n(replicas))
-		for n := int(s.Uint64n(6)); n > 0 && applied[i][r] < len(log[i]); n-- {
-			install(i, r)
-		}
-		k = txnproto.Key(s.Uint64n(tableKeys))
-		i = int(place.ShardOf(k))
-		if d := cmp.Diff(own[i][r].Get(k), shared[i][r].Get(k)); d != "" {
-			t.Fatalf("replica %d, key %d:\n%s", r, k, d)
-		}
-		if step == steps/2 {
-			compare()
-		}
-	}
-	compare()
-	for i := range shards { // all catch up
-		for r := range replicas {
-			for applied[i][r] < len(log[i]) {
-				install(i, r)
+			if want := !differ && v == txnproto.VersionLatest; table.even() != want {
+				t.Fatalf("shard %d: the replicas are even: %v, want %v", shard, table.even(), want)
 			}
 		}
+		s := rng.Seed(3).Stream("rows")
+		byHash := 0 // steps before rows had slots by number
+		for step := range steps {
+			k, ok := place.Next(shard, txnproto.Key(s.Uint64n(keys)))
+			if !ok {
+				k, _ = place.Next(shard, 0)
+			}
+			log = append(log, txnproto.Put{Key: k, Value: txnproto.Value(step), Deleted: s.Uint64n(8) == 0})
+			r := int(s.Uint64n(replicas))
+			for n := int(s.Uint64n(6)); n > 0 && applied[r] < len(log); n-- {
+				install(r)
+			}
+			if table.bound == 0 {
+				byHash++
+			}
+			k = log[s.Uint64n(uint64(len(log)))].Key
+			got := shared[r].Get(k)
+			if d := cmp.Diff(own[r].Get(k), got); d != "" {
+				t.Fatalf("shard %d, replica %d, key %d:\n%s", shard, r, k, d)
+			}
+			if want, there := rows[r][k]; there && (!got.Exists || got.Value != want) {
+				t.Fatalf("shard %d, replica %d, key %d: %+v, want %d", shard, r, k, got, want)
+			}
+			if step%1000 == 50 {
+				compare()
+			}
+		}
+		if byHash < 5 || byHash > steps/2 {
+			t.Errorf("shard %d: rows got slots by number after %d steps: the test is to see both", shard, byHash)
+		}
+		compare()
+		for r := range replicas { // all catch up
+			for applied[r] < len(log) {
+				install(r)
+			}
+		}
+		compare()
 	}
-	compare()
 }
 
 func keysOf(s *Store) []txnproto.Key {

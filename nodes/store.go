@@ -49,11 +49,10 @@ type Store struct {
 
 // NewStore returns the shard's store in its initial state.
 func NewStore(shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
-	return newStoreIn(newRows(1, 0), 0, shard, place, base, v)
+	return newStoreIn(newRows(1, shard, place, txnproto.Key(base.InitialKeys())), 0, shard, place, base, v)
 }
 
-// newStoreIn is NewStore for a replica whose rows are in a table that it shares, with
-// others of its shard and with other shards.
+// newStoreIn is NewStore for a replica whose rows are in a table that it shares.
 // REQUIRES: its cells there are empty.
 func newStoreIn(t *rows, replica int, shard txnproto.ShardID, place Placement, base txnproto.Workload, v txnproto.Versioning) *Store {
 	sparse, _ := base.(txnproto.Sparse)
@@ -320,7 +319,7 @@ type writtenRow struct {
 func (s *Store) all(yield func(writtenRow) bool) {
 	for at, k := range s.rows.all {
 		c := s.rows.at(at + s.cell)
-		if !c.empty() && s.place.ShardOf(k) == s.shard && !yield(writtenRow{k, at + s.cell, c}) {
+		if !c.empty() && !yield(writtenRow{k, at + s.cell, c}) {
 			return
 		}
 	}
@@ -362,20 +361,16 @@ func (s *Store) differs(o *Store) (txnproto.Key, bool) {
 // lacks returns a key of o's whose row is not the same in s; where they share a
 // table, a key of either.
 func (s *Store) lacks(o *Store) (txnproto.Key, bool) {
-	versions := s.rows.older != nil || o.rows.older != nil
 	for at, k := range o.rows.all {
 		theirs, mine, ok := o.rows.at(at+o.cell), at, true
-		if s.rows != o.rows {
-			if theirs.empty() {
-				continue
-			}
+		switch {
+		case s.rows == o.rows:
+		case theirs.empty():
+			continue
+		default:
 			mine, ok = s.rows.find(k)
 		}
-		same := ok && *s.rows.at(mine + s.cell) == *theirs
-		if same && !versions || s.place.ShardOf(k) != s.shard {
-			continue
-		}
-		if !same || !sameChain(s.older(mine+s.cell), o.older(at+o.cell)) {
+		if !ok || *s.rows.at(mine + s.cell) != *theirs || !sameChain(s.older(mine+s.cell), o.older(at+o.cell)) {
 			return k, true
 		}
 	}

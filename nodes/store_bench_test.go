@@ -34,7 +34,7 @@ func benchInstall(b *testing.B, oneTable, ahead bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	table := newRows(replicas, keys)
+	table := newRows(replicas, 0, place, keys)
 	var stores []*Store
 	for r := range replicas {
 		if oneTable {

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"interleave/sim/rng"
@@ -193,6 +194,20 @@ func TestPlacementIsAPartition(t *testing.T) {
 			}
 			if got, ok := place.Next(s, lo); found && (!ok || got != first) {
 				t.Fatalf("Next(%v, %d) = %d %v, want %d", s, lo, got, ok, first)
+			}
+			var own, initial []txnproto.Key
+			for k := range hi {
+				if place.ShardOf(k) == s {
+					own = append(own, k)
+				}
+			}
+			at, step, n := place.Initial(s, hi)
+			for range n {
+				initial = append(initial, at)
+				at += step
+			}
+			if d := cmp.Diff(own, initial); d != "" {
+				t.Fatalf("Initial(%v, %d):\n%s", s, hi, d)
 			}
 		}
 	})
