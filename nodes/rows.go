@@ -118,16 +118,20 @@ func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
 	return h >> t.shift, uint8(h>>(t.shift-8)) | 1
 }
 
-// numbered returns the slot of k by its number. REQUIRES: k < t.bound.
-func (t *rows) numbered(k txnproto.Key) int {
-	return int((k-t.initial.first)/t.initial.step) * t.stride
+// numbered returns the slot of k by its number, if it has one: keys of other shards,
+// which a scan's bounds can be, have none.
+func (t *rows) numbered(k txnproto.Key) (place int, ok bool) {
+	if k >= t.bound {
+		return 0, false
+	}
+	i := (k - t.initial.first) / t.initial.step // of k below first: more than n
+	return int(i) * t.stride, uint64(i) < t.initial.n && t.initial.first+i*t.initial.step == k
 }
 
 // find returns the slot of k, and whether it is in use: if not, it is the slot that k
 // would take.
 func (t *rows) find(k txnproto.Key) (int, bool) {
-	if k < t.bound {
-		place := t.numbered(k)
+	if place, ok := t.numbered(k); ok {
 		return place, !t.direct[place].empty()
 	}
 	i, tag := t.home(k)
@@ -233,8 +237,8 @@ func (t *rows) evenIn(cells []cell) bool {
 // prefetch asks for the memory of k's slot, which will be looked up soon; by hash, of
 // its home, where most rows are.
 func (t *rows) prefetch(k txnproto.Key) {
-	if k < t.bound {
-		memory.Prefetch(&t.direct[t.numbered(k)])
+	if place, ok := t.numbered(k); ok {
+		memory.Prefetch(&t.direct[place])
 		return
 	}
 	i, _ := t.home(k)

@@ -96,6 +96,11 @@ func testOneTable(t *testing.T, placement string, v txnproto.Versioning) {
 			if want, there := rows[r][k]; there && (!got.Exists || got.Value != want) {
 				t.Fatalf("shard %d, replica %d, key %d: %+v, want %d", shard, r, k, got, want)
 			}
+			k = txnproto.Key(s.Uint64n(keys)) // maybe of another shard
+			shared[r].prefetch(k)
+			if d := cmp.Diff(own[r].Get(k), shared[r].Get(k)); d != "" {
+				t.Fatalf("shard %d, replica %d, key %d:\n%s", shard, r, k, d)
+			}
 			if step%1000 == 50 {
 				compare()
 			}
