@@ -122,8 +122,7 @@ func (q *ladder) pushTop(it item) {
 }
 
 // pushBottom inserts it into bottom after all that are not later: those before its
-// place move up, or those behind it down, whichever are fewer. What is rare is left
-// to other functions, at the end, so that nothing has to be kept over a call.
+// place move up, or those behind it down, whichever are fewer.
 func (q *ladder) pushBottom(now Time, it item) {
 	head, n := q.head, len(q.bottom)
 	if mid := int(uint(head+n) / 2); head > 0 && mid < n && it.at < q.bottom[mid].at {
@@ -132,17 +131,18 @@ func (q *ladder) pushBottom(now Time, it item) {
 		for ; i < len(w) && w[i].at <= it.at; i++ {
 			w[i-1] = w[i]
 		}
-		if i < len(w) {
-			w[i-1] = it
-			q.head--
+		if i == len(w) {
+			copy(w[1:], w) // back again
+			q.spill(now, it)
 			return
 		}
-		q.spillFront(now, it, w)
+		w[i-1] = it
+		q.head--
 		return
 	}
 	if n == cap(q.bottom) {
-		q.makeRoom(now, it)
-		return
+		q.makeRoom()
+		head, n = q.head, len(q.bottom)
 	}
 	q.bottom = q.bottom[:n+1]
 	w := q.bottom[max(head, n-shiftMax):] // its last is free
@@ -150,38 +150,24 @@ func (q *ladder) pushBottom(now Time, it item) {
 	for ; i > 0 && w[i-1].at > it.at; i-- {
 		w[i] = w[i-1]
 	}
-	if i > 0 || n-shiftMax <= head {
-		w[i] = it
+	if i == 0 && n-shiftMax > head {
+		copy(w, w[1:])
+		q.bottom = q.bottom[:n]
+		q.spill(now, it)
 		return
 	}
-	q.spillBack(now, it, w)
+	w[i] = it
 }
 
-// spillFront moves back w, all of which pushBottom has moved up, and spills.
-func (q *ladder) spillFront(now Time, it item, w []item) {
-	copy(w[1:], w)
-	q.spill(now, it)
-}
-
-// spillBack moves back w, all of which pushBottom has moved down, and spills.
-func (q *ladder) spillBack(now Time, it item, w []item) {
-	copy(w, w[1:])
-	q.bottom = q.bottom[:len(q.bottom)-1]
-	q.spill(now, it)
-}
-
-// makeRoom pushes it after it has made room for it. Where it can it slides bottom down:
-// a chain of short delays would otherwise lengthen the array for ever.
-//
-//go:noinline
-func (q *ladder) makeRoom(now Time, it item) {
+// makeRoom lets bottom take another event. Where it can it slides them down: a chain
+// of short delays would otherwise lengthen the array for ever.
+func (q *ladder) makeRoom() {
 	if q.head > cap(q.bottom)/2 {
 		q.bottom = q.bottom[:copy(q.bottom, q.bottom[q.head:])]
 		q.head = 0
-	} else {
-		q.bottom = slices.Grow(q.bottom, 1)
+		return
 	}
-	q.pushBottom(now, it)
+	q.bottom = slices.Grow(q.bottom, 1)
 }
 
 // spill turns bottom, which has become long, into the innermost rung, and adds it.

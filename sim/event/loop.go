@@ -181,14 +181,9 @@ func (l *Loop) RunUntil(t Time) {
 
 // RunEvents runs at most n events up to and including time limit and returns how
 // many it ran. It returns early when Stop is called.
-func (l *Loop) RunEvents(n int, limit Time) int {
+func (l *Loop) RunEvents(n int, limit Time) (ran int) {
 	defer l.annotate()
 	l.stopped = false
-	return l.run(n, limit)
-}
-
-// run is RunEvents without what happens once.
-func (l *Loop) run(n int, limit Time) (ran int) {
 	q := &l.q
 	for ran < n && !l.stopped {
 		if q.head == len(q.bottom) && !q.refill() {
