@@ -28,22 +28,21 @@ import (
 // and then those by hash.
 type rows struct {
 	initial initialKeys
-	bound   txnproto.Key // keys below have a slot by number: none, or the initial ones
-	direct  []cell       // those slots
-	cells   []cell       // the slots by hash
-	older   []uint32     // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
-	tags    []uint8      // by slot by hash; 0: free
-	stride  int          // cells of a slot: one more than replicas
-	shift   uint8        // 64 - log2(slots by hash)
+	direct  []cell   // the slots by number, of all initial keys; empty: they go by hash
+	cells   []cell   // the slots by hash
+	older   []uint32 // by cell: the replica's index of the row's older versions + 1, 0: none; nil until there are any
+	tags    []uint8  // by slot by hash; 0: free
+	stride  int      // cells of a slot: one more than replicas
+	shift   uint8    // 64 - log2(slots by hash)
 	mask    uint64
 	used    int // slots by hash
 }
 
 // initialKeys are the keys of a shard that hold a row at the start: first, first+step,
-// …, all n of them below below.
+// …, n of them.
 type initialKeys struct {
-	first, step, below txnproto.Key
-	n                  uint64
+	first, step txnproto.Key
+	n           uint64
 }
 
 // cell is a row as one replica has it. The first cell of a slot in use holds the key,
@@ -76,15 +75,13 @@ const (
 // newRows returns an empty table for a shard at a number of replicas.
 func newRows(replicas int, shard txnproto.ShardID, place Placement, initial txnproto.Key) *rows {
 	t := &rows{stride: 1 + replicas}
-	if initial <= directBytes/txnproto.Key(t.slotBytes()) {
+	if slot := t.stride * int(unsafe.Sizeof(cell{})); initial <= txnproto.Key(directBytes/slot) {
 		first, step, n := place.Initial(shard, initial)
-		t.initial = initialKeys{first, step, initial, n}
+		t.initial = initialKeys{first, step, n}
 	}
 	t.resize(rowsMinSlots)
 	return t
 }
-
-func (t *rows) slotBytes() int { return t.stride * int(unsafe.Sizeof(cell{})) }
 
 // resize makes the part of t that goes by hash an empty one of a number of slots, a
 // power of two of at most 2^56.
@@ -118,10 +115,10 @@ func (t *rows) home(k txnproto.Key) (slot uint64, tag uint8) {
 	return h >> t.shift, uint8(h>>(t.shift-8)) | 1
 }
 
-// numbered returns the slot of k by its number, if it has one: keys of other shards,
-// which a scan's bounds can be, have none.
+// numbered returns the slot of k by its number, if it has one: rows that are no initial
+// ones have none, nor have keys of other shards, which a scan's bounds can be.
 func (t *rows) numbered(k txnproto.Key) (place int, ok bool) {
-	if k >= t.bound {
+	if len(t.direct) == 0 {
 		return 0, false
 	}
 	i := (k - t.initial.first) / t.initial.step // of k below first: more than n
@@ -175,8 +172,8 @@ func (t *rows) take(place int, k txnproto.Key) {
 // number.
 func (t *rows) grow() {
 	old := *t
-	if n := t.initial.n; t.bound == 0 && n > 0 && directShare*uint64(t.used) >= n {
-		t.bound, t.direct = t.initial.below, memory.Make[cell](int(n)*t.stride)
+	if n := t.initial.n; len(t.direct) == 0 && n > 0 && directShare*uint64(t.used) >= n {
+		t.direct = memory.Make[cell](int(n) * t.stride)
 		t.resize(rowsMinSlots)
 	} else {
 		t.resize(2 * len(old.tags))

@@ -85,7 +85,7 @@ func testOneTable(t *testing.T, placement string, v txnproto.Versioning) {
 			for n := int(s.Uint64n(6)); n > 0 && applied[r] < len(log); n-- {
 				install(r)
 			}
-			if table.bound == 0 {
+			if len(table.direct) == 0 {
 				byHash++
 			}
 			k = log[s.Uint64n(uint64(len(log)))].Key

@@ -57,8 +57,8 @@ func benchInstall(b *testing.B, oneTable, ahead bool) {
 			puts[i] = txnproto.Put{Key: txnproto.Key(s.Uint64n(keys/shards) * shards)}
 		}
 		for _, st := range stores {
-			for i := range puts {
-				if ahead {
+			if ahead {
+				for i := range puts {
 					st.prefetch(puts[i].Key)
 				}
 			}
