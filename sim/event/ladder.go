@@ -105,7 +105,9 @@ func (q *ladder) push(now Time, it item) {
 	}
 	if q.depth == 0 && q.top.n == 0 && len(q.bottom)-q.head < smallMax {
 		q.bottomMax = it.at
-		q.pushBottom(now, it)
+		if !q.insert(it) {
+			q.insertFar(now, it)
+		}
 		return
 	}
 	q.pushTop(it)
@@ -121,42 +123,54 @@ func (q *ladder) pushTop(it item) {
 	q.top.add(&q.pool, it)
 }
 
-// pushBottom inserts it into bottom after all that are not later: those before its
-// place move up, or those behind it down, whichever are fewer.
-func (q *ladder) pushBottom(now Time, it item) {
-	head, n := q.head, len(q.bottom)
-	if mid := int(uint(head+n) / 2); head > 0 && mid < n && it.at < q.bottom[mid].at {
-		w := q.bottom[head-1 : min(mid, head+shiftMax)+1] // w[0] is free
-		i := 1
-		for ; i < len(w) && w[i].at <= it.at; i++ {
-			w[i-1] = w[i]
+// insert puts it into bottom after all that are not later: those before its place move
+// up, or those behind it down, whichever are fewer. It reports false, and changes
+// nothing, when these are too many or bottom has no room; then insertFar will do.
+//
+// Nearly every event of a small simulation passes here: it calls nothing, so all that
+// it works with stays in registers.
+func (q *ladder) insert(it item) bool {
+	b, head := q.bottom, q.head
+	n := len(b)
+	if mid := int(uint(head+n) / 2); head > 0 && mid < n && it.at < b[mid].at {
+		if far := head + shiftMax; far < mid && b[far].at <= it.at {
+			return false
 		}
-		if i == len(w) {
-			copy(w[1:], w) // back again
-			q.spill(now, it)
+		i := head - 1 // free
+		for i+1 < len(b) && b[i+1].at <= it.at {
+			b[i] = b[i+1]
+			i++
+		}
+		b[i] = it
+		q.head = head - 1
+		return true
+	}
+	if n == cap(b) {
+		return false
+	}
+	if far := n - 1 - shiftMax; far >= head && b[far].at > it.at {
+		return false
+	}
+	b = b[:n+1]
+	q.bottom = b
+	i := n // free
+	for i > head && b[i-1].at > it.at {
+		b[i] = b[i-1]
+		i--
+	}
+	b[i] = it
+	return true
+}
+
+// insertFar is insert where that reported false.
+func (q *ladder) insertFar(now Time, it item) {
+	if len(q.bottom) == cap(q.bottom) {
+		q.makeRoom()
+		if q.insert(it) {
 			return
 		}
-		w[i-1] = it
-		q.head--
-		return
 	}
-	if n == cap(q.bottom) {
-		q.makeRoom()
-		head, n = q.head, len(q.bottom)
-	}
-	q.bottom = q.bottom[:n+1]
-	w := q.bottom[max(head, n-shiftMax):] // its last is free
-	i := len(w) - 1
-	for ; i > 0 && w[i-1].at > it.at; i-- {
-		w[i] = w[i-1]
-	}
-	if i == 0 && n-shiftMax > head {
-		copy(w, w[1:])
-		q.bottom = q.bottom[:n]
-		q.spill(now, it)
-		return
-	}
-	w[i] = it
+	q.spill(now, it)
 }
 
 // makeRoom lets bottom take another event. Where it can it slides them down: a chain

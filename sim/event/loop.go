@@ -225,7 +225,9 @@ func (l *Loop) push(it item) {
 	l.live++
 	switch {
 	case it.at <= l.q.bottomMax: // most are, in a small simulation
-		l.q.pushBottom(l.now, it)
+		if !l.q.insert(it) {
+			l.q.insertFar(l.now, it)
+		}
 	case it.at == Never:
 		l.never = append(l.never, it)
 	default:
