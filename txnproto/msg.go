@@ -53,10 +53,10 @@ type Info struct {
 	Request RequestID
 	Client  ClientID
 	Class   ClassID
-	Attempt int
-	Hits    int
 	// ReadOnly: see Txn.ReadOnly.
 	ReadOnly bool
+	Attempt  int
+	Hits     int
 	TS       Timestamp
 	FirstTS  Timestamp
 	// CommitTS is drawn when the commit is decided; see Txn.CommitTS.

@@ -58,24 +58,24 @@ func (k OpKind) Writes() bool {
 // several shards reaches each controller as that shard's rows of [Key, End).
 type Op struct {
 	Kind OpKind
+	// Wait says what to do where the operation would have to wait; see Timeout.
+	Wait WaitMode
+	// Skip is set by a controller that grants an operation with WaitSkip on a row
+	// it cannot have: the host leaves the row out.
+	Skip bool
 	Key  Key
 	End  Key // Scan: the first key not covered
 	// Value is the new one of Write and Insert, and what Modify adds. Of Sequence it is
 	// the Place, set by the controller that grants it.
 	Value Value
 
-	// Wait says what to do where the operation would have to wait; Timeout, when
-	// not 0, bounds the wait (the attempt then aborts with LockTimeout).
-	Wait    WaitMode
+	// Timeout, when not 0, bounds a wait; the attempt then aborts with LockTimeout.
 	Timeout time.Duration
 
 	// Snapshot is set by a multiversion controller that grants a read: the host
 	// reads the newest version not above it. 0: the newest committed. A scan that has
 	// been on other shards comes with the snapshot it had there.
 	Snapshot Version
-	// Skip is set by a controller that grants an operation with WaitSkip on a row
-	// it cannot have: the host leaves the row out.
-	Skip bool
 }
 
 // WaitMode is what an operation does about a row it cannot have at once.
