@@ -62,6 +62,9 @@ type entry struct {
 	markSeq uint64
 }
 
+// idle reports whether nobody has a request here.
+func (e *entry) idle() bool { return e.granted.n|e.queue.n == 0 }
+
 type list struct {
 	head, tail requestID
 	n          int32
@@ -145,6 +148,11 @@ func (t *table) grow(o owner) {
 func (t *table) acquire(o owner, k txnproto.Key, l Lock) (requestID, bool) {
 	eid := t.ensure(k)
 	e := &t.entries[eid]
+	if e.idle() { // the usual case
+		id := t.newRequest(o, eid)
+		t.grant(e, id, l)
+		return id, true
+	}
 	id := t.find(o, eid)
 	if id == 0 {
 		id = t.newRequest(o, eid)
@@ -319,7 +327,7 @@ func (t *table) walk(eid entryID) {
 // dropIfIdle forgets an entry without requests.
 func (t *table) dropIfIdle(eid entryID) {
 	e := &t.entries[eid]
-	if e.granted.n == 0 && e.queue.n == 0 {
+	if e.idle() {
 		t.index.Delete(e.key)
 		if t.ordered != nil {
 			t.ordered.Delete(e.key)
