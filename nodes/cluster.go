@@ -77,7 +77,8 @@ type Cluster struct {
 	exposed        []txnproto.Version // by shard: the newest version that was exposed; see Host.NewVersion
 	lost           []lostWrites       // exposed and seen, and lost with a leader
 	clients        *txnproto.Clients
-	oracle         *oracle // nil: none
+	sites          []netsim.Site // by client: where it stands
+	oracle         *oracle       // nil: none
 
 	hAtNode, hServed, hAtClient, hPeerLost event.HandlerID
 
@@ -141,7 +142,13 @@ func NewCluster(cfg Config) *Cluster {
 func (c *Cluster) SetReplication(r Replication) { c.repl = r }
 
 // SetClients gives the cluster its clients.
-func (c *Cluster) SetClients(cl *txnproto.Clients) { c.clients = cl }
+func (c *Cluster) SetClients(cl *txnproto.Clients) {
+	c.clients = cl
+	c.sites = make([]netsim.Site, cl.Len())
+	for i := range c.sites {
+		c.sites[i] = c.cfg.ClientSite(txnproto.ClientID(i))
+	}
+}
 
 // Disk is a node's log disk.
 func (c *Cluster) Disk(n txnproto.NodeID) *station.Disk { return c.nodes[n].disk }
@@ -276,13 +283,13 @@ func (c *Cluster) Pool() *txnproto.Pool { return &c.pool }
 
 // FromClient implements txnproto.Cluster.
 func (c *Cluster) FromClient(client txnproto.ClientID, m *txnproto.Msg) event.Time {
-	return c.send(m, c.cfg.ClientSite(client), netsim.Site(m.Node), c.hAtNode, false)
+	return c.send(m, c.sites[client], netsim.Site(m.Node), c.hAtNode, false)
 }
 
 // toClient sends m from a node to the client of its attempt.
 func (c *Cluster) toClient(from txnproto.NodeID, m *txnproto.Msg) {
 	m.Node = from
-	c.send(m, netsim.Site(from), c.cfg.ClientSite(m.Tx.Client), c.hAtClient, false)
+	c.send(m, netsim.Site(from), c.sites[m.Tx.Client], c.hAtClient, false)
 }
 
 // toShard sends m from a node to the leader of m's shard. Without a leader it is
@@ -345,13 +352,18 @@ func (c *Cluster) bytes(m *txnproto.Msg) int {
 	value := c.valueBytes
 	switch m.Kind {
 	case txnproto.MsgOp:
-		if m.Op.Kind == txnproto.Write || m.Op.Kind == txnproto.Insert {
-			return headerBytes + opBytes + 8*len(m.Ahead) + value
-		}
-		if m.Op.Kind == txnproto.Sequence {
+		b := headerBytes + opBytes
+		switch m.Op.Kind {
+		case txnproto.Write, txnproto.Insert:
+			b += value
+		case txnproto.Sequence:
 			return headerBytes + m.Batch.Bytes()
+		default:
 		}
-		return headerBytes + opBytes + 8*len(m.Ahead)
+		if m.LockPoint {
+			b += 8 * len(m.Ahead)
+		}
+		return b
 	case txnproto.MsgRelease:
 		return headerBytes + 8*len(m.Ahead)
 	case txnproto.MsgReply:

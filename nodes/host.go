@@ -169,9 +169,13 @@ func (h *Host) timer(arg uint64) {
 
 // settle carries out what the controller asked for, until it asks for nothing more.
 func (h *Host) settle() {
-	if h.inCall {
-		return // the outermost call goes on
+	if len(h.effects) > 0 && !h.inCall { // in a call, the outermost goes on
+		h.perform()
 	}
+}
+
+// perform is settle where there is something to do.
+func (h *Host) perform() {
 	h.inCall = true
 	for h.next < len(h.effects) {
 		e := h.effects[h.next]

@@ -53,7 +53,7 @@ func (o *oracle) served(i uint64) {
 	ts := o.c.cfg.NewTS()
 	if m.Coord < 0 {
 		m.Tx.TS = ts
-		o.c.send(m, o.cfg.Site, o.c.cfg.ClientSite(m.Tx.Client), o.c.hAtClient, false)
+		o.c.send(m, o.cfg.Site, o.c.sites[m.Tx.Client], o.c.hAtClient, false)
 		return
 	}
 	m.Tx.CommitTS = ts
@@ -62,7 +62,7 @@ func (o *oracle) served(i uint64) {
 
 // AskOracle implements txnproto.Cluster.
 func (c *Cluster) AskOracle(client txnproto.ClientID, m *txnproto.Msg) {
-	c.send(m, c.cfg.ClientSite(client), c.oracle.cfg.Site, c.oracle.hArrive, false)
+	c.send(m, c.sites[client], c.oracle.cfg.Site, c.oracle.hArrive, false)
 }
 
 // Oracle is the oracle's processor, nil when there is none.

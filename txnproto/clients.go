@@ -82,6 +82,7 @@ type ClientsConfig struct {
 type Clients struct {
 	loop       *event.Loop
 	cluster    Cluster
+	pool       *Pool // the cluster's
 	cfg        ClientsConfig
 	seed       rng.Seed
 	sessions   []*session
@@ -123,7 +124,7 @@ type Clients struct {
 
 // NewClients makes the clients of workload w. Call Start to set them going.
 func NewClients(loop *event.Loop, seed rng.Seed, w Workload, cluster Cluster, cfg ClientsConfig) *Clients {
-	c := &Clients{loop: loop, cluster: cluster, cfg: cfg, seed: seed}
+	c := &Clients{loop: loop, cluster: cluster, pool: cluster.Pool(), cfg: cfg, seed: seed}
 	c.backoffKey = seed.Key("clients/backoff")
 	c.thinkKey = seed.Key("clients/think")
 	c.hThought = loop.Handle("client.thought", func(i uint64) { c.sessions[i].advance(nil) })
@@ -136,7 +137,7 @@ func NewClients(loop *event.Loop, seed rng.Seed, w Workload, cluster Cluster, cf
 	c.hArrive = loop.Handle("client.arrive", c.arrive)
 	c.hNoLeader = loop.Handle("client.no-leader", func(i uint64) { c.sessions[i].noLeader() })
 	c.hSendLate = loop.Handle("client.send-late", func(i uint64) {
-		m := cluster.Pool().At(i)
+		m := c.pool.At(i)
 		cluster.FromClient(m.Tx.Client, m)
 	})
 	c.hTimeout = loop.Handle("client.timeout", c.timedOut)
@@ -161,6 +162,9 @@ func NewClients(loop *event.Loop, seed rng.Seed, w Workload, cluster Cluster, cf
 	}
 	return c
 }
+
+// Len is how many sessions there are.
+func (c *Clients) Len() int { return len(c.sessions) }
 
 // startSpread is over how long a closed loop's clients begin, so that they do
 // not march in step from the first nanosecond.
@@ -297,7 +301,7 @@ func (c *Clients) Deliver(m *Msg) {
 	default:
 		panic("txnproto: message to a client of kind " + m.Kind.String())
 	}
-	c.cluster.Pool().Free(m)
+	c.pool.Free(m)
 }
 
 // NodeDown says that node answers nothing that has been asked of it so far.

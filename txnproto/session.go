@@ -227,7 +227,7 @@ func (s *session) ref(shard ShardID) *branchRef {
 
 // msg returns a message about the attempt whose content key says what it is.
 func (s *session) msg(k MsgKind, shard ShardID, node NodeID) *Msg {
-	m := s.c.cluster.Pool().New(k)
+	m := s.c.pool.New(k)
 	m.Tx = s.tx
 	m.Shard = shard
 	m.Node = node

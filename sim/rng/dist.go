@@ -150,7 +150,7 @@ func mustParam(what string, d time.Duration) {
 func (d Dist) Shape() Shape { return d.shape }
 
 // IsZero reports whether d is the constant 0.
-func (d Dist) IsZero() bool { return d == Dist{} }
+func (d *Dist) IsZero() bool { return d.shape == ShapeConstant && d.a == 0 }
 
 // Equal reports whether d and e are the same distribution.
 func (d Dist) Equal(e Dist) bool {
