@@ -470,6 +470,29 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// TestVerifyLooksAtItsDirectoriesFirst: one that is in use is bad input, and no
+// repetition has begun.
+func TestVerifyLooksAtItsDirectoriesFirst(t *testing.T) {
+	dir := t.TempDir()
+	args := append([]string{"verify", "--runs", "2", "--protocol", "2pl", "--distribution", "uniform", "--data-dir", dir}, small...)
+	args = append(args, "--replication", "raft")
+	if out, errs, code := command(sim.Run, "", args...); code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "verify-1")); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := command(sim.Run, "", args...)
+	want := "simulate: data-dir: " + filepath.Join(dir, "verify-2") + " holds s1-n1.db of another run: want a directory without .db files\n"
+	if code != exitBadInput || out != "" || errs != want {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "verify-1", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("a repetition has begun: %v %v", left, err)
+	}
+}
+
 func TestVerifyFindsTheFirstDifference(t *testing.T) {
 	cmd, out, errs := start(t, "drift", t.TempDir(), "verify", "--runs", "2", "--protocol", "2pl", "--distribution", "uniform")
 	err := cmd.Wait()

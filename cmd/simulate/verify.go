@@ -51,6 +51,14 @@ code is 1 then. It takes the settings of run.`,
 
 // verify carries out each run so many times and compares.
 func (a *app) verify(ctx context.Context, runs []sim.RunSpec, times, parallel int) error {
+	for i := range runs {
+		for n := range times {
+			r := repetition(&runs[i], n)
+			if err := r.CheckFiles(); err != nil {
+				return bad(err)
+			}
+		}
+	}
 	dir, err := os.MkdirTemp("", "simulate-verify-")
 	if err != nil {
 		return err
@@ -74,6 +82,17 @@ func (a *app) verify(ctx context.Context, runs []sim.RunSpec, times, parallel in
 	return nil
 }
 
+// repetition is r for the time n, from 0: with a data directory of its own, and without
+// a history.
+func repetition(r *sim.RunSpec, n int) sim.RunSpec {
+	again := *r
+	again.History = ""
+	if r.DataDir != "" {
+		again.DataDir = filepath.Join(r.DataDir, "verify-"+strconv.Itoa(n+1))
+	}
+	return again
+}
+
 // verifyRun repeats one run and reports its digest, and whether all were equal.
 // The repetitions go in rounds, so that few traces exist at a time.
 func (a *app) verifyRun(ctx context.Context, r *sim.RunSpec, dir string, times, parallel int) (string, bool, error) {
@@ -82,15 +101,8 @@ func (a *app) verifyRun(ctx context.Context, r *sim.RunSpec, dir string, times, 
 	}
 	jobs := make([]job, times)
 	for n := range jobs {
-		jobs[n] = newJob(*r)
-		jobs[n].History = ""
+		jobs[n] = newJob(repetition(r, n))
 		jobs[n].Trace = filepath.Join(dir, strconv.Itoa(n))
-		if r.DataDir != "" {
-			jobs[n].DataDir = filepath.Join(r.DataDir, "verify-"+strconv.Itoa(n+1))
-			if err := os.MkdirAll(jobs[n].DataDir, 0o755); err != nil {
-				return "", false, badf("data-dir: %w", err)
-			}
-		}
 	}
 	var first *reports.Result
 	for from := 0; from < times; from += parallel {
