@@ -275,7 +275,7 @@ func (p *ycsbProgram) drawKeys() {
 	if w.grower != nil {
 		// The newest row is the last that clients as fast as this one have
 		// inserted. What others really have would depend on the protocol.
-		w.grower.SetN(w.keys + p.inserted*w.clients)
+		w.grower.SetN(min(w.keys+p.inserted*w.clients, rng.MaxKeys))
 	}
 	s := w.draws.keysOf(&p.gen.streams, p.n, p.fresh)
 	for i := range p.ops {

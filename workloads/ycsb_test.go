@@ -3,8 +3,10 @@ package workloads
 import (
 	"math"
 	"reflect"
+	"strconv"
 	"testing"
 
+	"interleave/sim/rng"
 	"interleave/txnproto"
 )
 
@@ -227,5 +229,22 @@ func TestYCSBCheck(t *testing.T) {
 	d.put(txnproto.Key(w.InitialKeys()), 0, true)
 	if err := w.Check(d); err != nil {
 		t.Errorf("what the mix does fails the check: %v", err)
+	}
+}
+
+// TestLatestWithNoRoomToGrow: the largest database takes inserts, and the newest of its
+// rows that can be drawn stays the last.
+func TestLatestWithNoRoomToGrow(t *testing.T) {
+	keys := strconv.FormatUint(rng.MaxKeys, 10)
+	w := mustNew(t, "ycsb", map[string]string{"insert": "0.5", "distribution": "latest", "keys": keys}, 2)
+	g := w.Generator(1, "client/0", 0)
+	var p txnproto.Program
+	for range 20 {
+		p = g.Next(p)
+		for _, op := range p.(*ycsbProgram).ops {
+			if op.Kind != txnproto.Insert && uint64(op.Key) >= rng.MaxKeys {
+				t.Fatalf("%v of key %d", op.Kind, op.Key)
+			}
+		}
 	}
 }
