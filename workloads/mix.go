@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"interleave/sim/rng"
 	"interleave/txnproto"
@@ -172,6 +173,9 @@ func (m *mix) parseClass(text string, base class) error {
 	name := strings.TrimSpace(fields[0])
 	if name == "" || len(fields) < 2 {
 		return fmt.Errorf("%q: %s", text, classForm)
+	}
+	if i := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+		return fmt.Errorf("name %q: allowed are printable characters", name)
 	}
 	for i := range m.classes {
 		if m.classes[i].name == name {

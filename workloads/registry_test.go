@@ -169,6 +169,7 @@ func TestNewErrors(t *testing.T) {
 		{"ycsb", map[string]string{"op-think": "5"}, 1, `op-think: distribution "5"`},
 		{"ycsb", map[string]string{"classes": "short"}, 1, `classes: "short": want NAME:WEIGHT:`},
 		{"ycsb", map[string]string{"classes": "a:1:ops=4;a:1"}, 1, `"a" is there twice`},
+		{"ycsb", map[string]string{"classes": "a\nb:1:ops=4"}, 1, `name "a\nb": allowed are printable characters`},
 		{"ycsb", map[string]string{"classes": "a:0"}, 1, `a: weight "0", allowed are numbers above 0`},
 		{"ycsb", map[string]string{"classes": "a:1:ops=0"}, 1, `a: ops is "0", allowed are whole numbers from 1`},
 		{"ycsb", map[string]string{"classes": "a:1:ops=8-4"}, 1, `ops is "8-4"`},
