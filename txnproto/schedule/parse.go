@@ -217,11 +217,11 @@ func (p *parser) duration() (d time.Duration, start int, err error) {
 	}
 	word := p.text[start:p.pos]
 	d, perr := time.ParseDuration(word)
-	if perr != nil || d < 0 {
+	if perr != nil || d < 0 || d > MaxTime {
 		if word == "" {
 			_, p.pos = p.word(start)
 		}
-		return 0, start, p.fail(start, p.pos, "%q is no time: expected a number with a unit, such as 10ms, 1.5s or 200us", p.text[start:p.pos])
+		return 0, start, p.fail(start, p.pos, "%q is no time: expected a number with a unit, such as 10ms, 1.5s or 200us, and at most 24h", p.text[start:p.pos])
 	}
 	return d, start, nil
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"interleave/sim/event"
 )
 
 // TestPrintParse: what String prints, Parse reads back.
@@ -119,6 +121,7 @@ func TestRefusals(t *testing.T) {
 		{[]Op{{Kind: Read, Txn: 1, Item: "x", Wait: WaitFor}}, "want a time above 0"},
 		{[]Op{{Kind: Write, Txn: 1, Item: "x", Value: Expr{{Item: "1y"}}}}, "cannot stand in a value"},
 		{[]Op{{Kind: Read, Txn: 1, Item: "x", At: 5}, x}, "times may not go back"},
+		{[]Op{{Kind: Read, Txn: 1, Item: "x", At: event.Time(MaxTime) + 1}}, "a schedule takes at most 24h"},
 		{make([]Op, MaxOps+1), "at most 1000 operations"},
 		{nil, ""},
 	} {

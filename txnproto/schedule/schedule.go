@@ -14,11 +14,12 @@ import (
 // Bounds on a schedule. What lies beyond them is no textbook case, and is refused
 // by [New] and [Parse] with the bound in the error.
 const (
-	MaxOps     = 1000    // operations
-	MaxTouches = 4000    // items touched, one for each item of a scan's range
-	MaxTxns    = 64      // transactions
-	MaxTxn     = 999999  // largest transaction number
-	MaxText    = 1 << 20 // bytes of text
+	MaxOps     = 1000           // operations
+	MaxTime    = 24 * time.Hour // of an operation, and of a wait
+	MaxTouches = 4000           // items touched, one for each item of a scan's range
+	MaxTxns    = 64             // transactions
+	MaxTxn     = 999999         // largest transaction number
+	MaxText    = 1 << 20        // bytes of text
 )
 
 // Txn is a transaction's number as written: 1 in r1(x).

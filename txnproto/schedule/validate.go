@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"slices"
+
+	"interleave/sim/event"
 )
 
 // New makes a schedule of operations, such as those a protocol has executed.
@@ -59,6 +61,9 @@ func (s *Schedule) validate() error {
 		}
 		if msg := t.step(op); msg != "" {
 			return &OpError{i, msg}
+		}
+		if op.At > event.Time(MaxTime) {
+			return &OpError{i, fmt.Sprintf("time %v is too late: a schedule takes at most %v", op.At, MaxTime)}
 		}
 		if i > 0 && op.At < s.Ops[i-1].At {
 			return &OpError{i, fmt.Sprintf("time %v is before the %v of the operation before it: times may not go back", op.At, s.Ops[i-1].At)}
