@@ -191,6 +191,9 @@ func (a *app) root() *cobra.Command {
 			}
 			return c.Help()
 		}
+		for _, shell := range c.Commands() {
+			shell.Args = noArgs
+		}
 	}
 	// Without a subcommand the flags are those of run, which then runs.
 	addRunFlags := func() { root.Flags().AddFlagSet(run.Flags()) }

@@ -54,6 +54,9 @@ func (a *app) verify(ctx context.Context, runs []sim.RunSpec, times, parallel in
 	for i := range runs {
 		for n := range times {
 			r := repetition(&runs[i], n)
+			if runs[i].History != "" {
+				return badf("history: %s is not written by verify, which compares traces: want it unset, or simulate run", runs[i].History)
+			}
 			if err := r.CheckFiles(); err != nil {
 				return bad(err)
 			}
