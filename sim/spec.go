@@ -410,6 +410,10 @@ func placeFiles(runs []RunSpec) {
 	}
 }
 
+// leastRate is one arrival in a little more than eleven virtual days: the mean of the
+// gaps is within what a distribution takes.
+const leastRate = 1e-6
+
 // Validate checks one run's settings, alone and together. The error names the
 // setting, the value and what is allowed.
 func (r *RunSpec) Validate() error {
@@ -418,6 +422,8 @@ func (r *RunSpec) Validate() error {
 		return fmt.Errorf("replicas: %d is more than there are machines: want at most %d, or more machines", r.Replicas, r.Machines)
 	case r.Requests == 0 && r.Duration == 0:
 		return errors.New("duration: 0s is not allowed without requests: want one of them above 0")
+	case r.Rate > 0 && r.Rate < leastRate:
+		return fmt.Errorf("rate: %v is not allowed: want 0 for a closed loop, or %v and more", r.Rate, leastRate)
 	case r.Duration > 0 && r.Duration <= r.Warmup:
 		return fmt.Errorf("duration: %s is not longer than the warm-up: want more than %s", units.Duration(r.Duration), units.Duration(r.Warmup))
 	case r.MaxVirtualTime <= r.Warmup:
@@ -434,13 +440,31 @@ func (r *RunSpec) Validate() error {
 	if _, err := r.crashes(); err != nil {
 		return err
 	}
-	if _, err := r.ProtocolParams(); err != nil {
-		return fmt.Errorf("param: %w", err)
+	if err := r.checkProtocol(); err != nil {
+		return err
 	}
 	if err := r.checkTimestamps(); err != nil {
 		return err
 	}
 	return r.checkWorkload()
+}
+
+// checkProtocol checks the protocol's parameters, and that the run's epochs can be
+// numbered where it has any.
+func (r *RunSpec) checkProtocol() error {
+	params, err := r.ProtocolParams()
+	if err != nil {
+		return fmt.Errorf("param: %w", err)
+	}
+	if p, ok := txnproto.ProtocolNamed(r.Protocol); ok && p.Sequenced {
+		// Half of them, since the clients neither begin at 0 nor end in time.
+		epoch := params.Duration("epoch")
+		if most := epoch * (txnproto.MaxEpoch / 2); r.MaxVirtualTime > most {
+			return fmt.Errorf("max-virtual-time: %s is more than epochs of %s can be numbered in: want at most %s, or a longer epoch",
+				units.Duration(r.MaxVirtualTime), units.Duration(epoch), units.Duration(most))
+		}
+	}
+	return nil
 }
 
 // CheckFiles reports whether the places where the run leaves files can be

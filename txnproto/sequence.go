@@ -16,10 +16,13 @@ const (
 	placeSequencerBits = 10
 )
 
+// MaxEpoch is the highest epoch that a Place can have.
+const MaxEpoch = 1<<(64-placeIndexBits-placeSequencerBits) - 1
+
 // NewPlace returns the place of the index-th transaction, from 0, of a sequencer's batch
 // of an epoch, from 1.
 func NewPlace(epoch uint64, sequencer ShardID, index int) Place {
-	if epoch == 0 || epoch >= 1<<(64-placeIndexBits-placeSequencerBits) ||
+	if epoch == 0 || epoch > MaxEpoch ||
 		sequencer < 0 || sequencer >= 1<<placeSequencerBits || index < 0 || index >= 1<<placeIndexBits {
 		panic(fmt.Sprintf("txnproto: no place for transaction %d of %v in epoch %d", index, sequencer, epoch))
 	}
