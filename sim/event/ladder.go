@@ -105,9 +105,7 @@ func (q *ladder) push(now Time, it item) {
 	}
 	if q.depth == 0 && q.top.n == 0 && len(q.bottom)-q.head < smallMax {
 		q.bottomMax = it.at
-		if !q.insert(it) {
-			q.insertFar(now, it)
-		}
+		q.insertFar(now, it)
 		return
 	}
 	q.pushTop(it)
@@ -162,15 +160,14 @@ func (q *ladder) insert(it item) bool {
 	return true
 }
 
-// insertFar is insert where that reported false.
+// insertFar is insert that makes room, and gives bottom up where too many would move.
 func (q *ladder) insertFar(now Time, it item) {
 	if len(q.bottom) == cap(q.bottom) {
 		q.makeRoom()
-		if q.insert(it) {
-			return
-		}
 	}
-	q.spill(now, it)
+	if !q.insert(it) {
+		q.spill(now, it)
+	}
 }
 
 // makeRoom lets bottom take another event. Where it can it slides them down: a chain
