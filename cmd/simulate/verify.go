@@ -52,11 +52,11 @@ code is 1 then. It takes the settings of run.`,
 // verify carries out each run so many times and compares.
 func (a *app) verify(ctx context.Context, runs []sim.RunSpec, times, parallel int) error {
 	for i := range runs {
+		if h := runs[i].History; h != "" {
+			return badf("history: %s is not written by verify, which compares traces: want it unset, or simulate run", h)
+		}
 		for n := range times {
 			r := repetition(&runs[i], n)
-			if runs[i].History != "" {
-				return badf("history: %s is not written by verify, which compares traces: want it unset, or simulate run", runs[i].History)
-			}
 			if err := r.CheckFiles(); err != nil {
 				return bad(err)
 			}
@@ -85,11 +85,9 @@ func (a *app) verify(ctx context.Context, runs []sim.RunSpec, times, parallel in
 	return nil
 }
 
-// repetition is r for the time n, from 0: with a data directory of its own, and without
-// a history.
+// repetition is r for the time n, from 0, with a data directory of its own.
 func repetition(r *sim.RunSpec, n int) sim.RunSpec {
 	again := *r
-	again.History = ""
 	if r.DataDir != "" {
 		again.DataDir = filepath.Join(r.DataDir, "verify-"+strconv.Itoa(n+1))
 	}
