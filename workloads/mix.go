@@ -174,7 +174,7 @@ func (m *mix) parseClass(text string, base class) error {
 	if name == "" || len(fields) < 2 {
 		return fmt.Errorf("%q: %s", text, classForm)
 	}
-	if i := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("name %q: allowed are printable characters", name)
 	}
 	for i := range m.classes {

@@ -221,7 +221,7 @@ func (p *parser) duration() (d time.Duration, start int, err error) {
 		if word == "" {
 			_, p.pos = p.word(start)
 		}
-		return 0, start, p.fail(start, p.pos, "%q is no time: expected a number with a unit, such as 10ms, 1.5s or 200us, and at most 24h", p.text[start:p.pos])
+		return 0, start, p.fail(start, p.pos, "%q is no time: expected a number with a unit, such as 10ms, 1.5s or 200us, and at most %dh", p.text[start:p.pos], MaxTime/time.Hour)
 	}
 	return d, start, nil
 }

@@ -15,7 +15,7 @@ import (
 // by [New] and [Parse] with the bound in the error.
 const (
 	MaxOps     = 1000           // operations
-	MaxTime    = 24 * time.Hour // of an operation, and of a wait
+	MaxTime    = 24 * time.Hour // of an operation; of a wait too, in a text
 	MaxTouches = 4000           // items touched, one for each item of a scan's range
 	MaxTxns    = 64             // transactions
 	MaxTxn     = 999999         // largest transaction number
